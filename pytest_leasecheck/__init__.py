@@ -1,0 +1,3 @@
+"""Failure injection for run leases, as a pytest plugin."""
+
+__version__ = "0.1.0"
