@@ -1,0 +1,98 @@
+"""What can go wrong in the kit itself: typed, each with its culprit as an attribute.
+
+A fault of the code under test is never an exception here; it is a finding (`invariants`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+class LeasecheckError(Exception):
+    """Base of every error that the kit raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with an input, and where: `where` reads like `line 3`."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
+
+class InputError(LeasecheckError):
+    """An input that people wrote is wrong; all that is wrong with it is told at once."""
+
+    def __init__(self, what: str, problems: Sequence[Problem]) -> None:
+        #: Name of the thing that is wrong (a script, a subject, a file).
+        self.what: Final = what
+        #: Everything that is wrong with it.
+        self.problems: Final = tuple(problems)
+        super().__init__(f"{what}: " + "; ".join(str(problem) for problem in self.problems))
+
+
+class ScriptError(InputError):
+    """A script that does not parse, or that can't be played as it stands."""
+
+
+class SubjectError(InputError):
+    """A subject whose declaration is wrong; where it helps, the text shows the actual schema."""
+
+
+class HistoryError(InputError):
+    """A file that is no history, or one of a version that this kit can't read."""
+
+
+class StageError(LeasecheckError):
+    """A script could not be carried out; `worker` and `log` say where to look."""
+
+    def __init__(self, text: str, *, worker: str = "", log: str = "") -> None:
+        #: The incarnation it is about (`A#1`), empty when it is about none.
+        self.worker: Final = worker
+        #: Where that worker's output lies, empty when there is none.
+        self.log: Final = log
+        super().__init__(text + (f" (log: {log})" if log else ""))
+
+
+class NeverReached(StageError):
+    """A script named a point that its worker did not reach: the test failed, whatever else held."""
+
+    def __init__(
+        self, worker: str, point: str, *, state: str, passed: Sequence[str], log: str = ""
+    ) -> None:
+        #: The point as the script wrote it.
+        self.point: Final = point
+        #: What the worker passed instead, in order.
+        self.passed: Final = tuple(passed)
+        shown = ", ".join(self.passed[-12:]) or "nothing"
+        super().__init__(
+            f"worker {worker!r} never reached {point!r}; it {state} after passing: {shown}."
+            " Points are listed by --leasecheck-points.",
+            worker=worker,
+            log=log,
+        )
+
+
+class Unsettled(StageError):
+    """A worker neither came to a known wait nor ended within its deadline: no verdict."""
+
+    def __init__(self, worker: str, *, deadline: str, stacks: str, log: str = "") -> None:
+        #: Stacks of the worker's threads when the deadline passed.
+        self.stacks: Final = stacks
+        super().__init__(
+            f"worker {worker!r} is unsettled: {deadline}.\n{stacks}".rstrip(), worker=worker, log=log
+        )
+
+
+class LaneDied(LeasecheckError):
+    """The lane process ended under us; the next script gets a new one."""
+
+    def __init__(self, how: str) -> None:
+        #: How it ended (`signal 9`, `exit 1`, a traceback).
+        self.how: Final = how
+        super().__init__(f"the lane process died ({how}); its workers were killed with it")
