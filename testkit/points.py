@@ -19,7 +19,7 @@ from typing import Final
 
 PHASES: Final = ("before", "after")
 _PATTERN: Final = re.compile(
-    r"(?P<name>[^#\s](?:[^#]*[^#\s])?)(?:#(?P<ordinal>[1-9]\d*))?(?:\s+(?P<phase>before|after))?"
+    r"(?P<name>[^#\s](?:[^#]*?[^#\s])?)(?:#(?P<ordinal>[1-9]\d*))?(?:\s+(?P<phase>before|after))?"
 )
 _SQL: Final = re.compile(r"sql:(?P<verb>\S+)\s+(?P<table>\S.*)")
 
