@@ -35,7 +35,7 @@ def declaration_from_json(mapping: Mapping[str, object]) -> Declaration:
     Raises `HistoryError` that names every field which is wrong, missing or unknown.
     """
     problems: list[Problem] = []
-    declaration = _read(Declaration, mapping, "declaration", problems)
+    declaration = read_as(Declaration, mapping, "declaration", problems)
     if problems:
         raise HistoryError("the declaration in a history", problems)
     assert isinstance(declaration, Declaration)
@@ -74,14 +74,21 @@ def _hints(kind: type) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 
-def _read(hint: Any, value: object, where: str, problems: list[Problem]) -> object:
-    """`value` as the type `hint` wants it; what doesn't fit is added to `problems`."""
+def read_as(hint: Any, value: object, where: str, problems: list[Problem]) -> object:
+    """`value`, as JSON had it, as the type `hint`; what doesn't fit is added to `problems`.
+
+    Hints may be classes, dataclasses, unions, literals, tuples, collections and mappings.
+    """
+    if hint is object:
+        return value
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _read_union(args, value, where, problems)
     if origin is Literal:
         if not any(value == arg and type(value) is type(arg) for arg in args):
-            problems.append(Problem(where, f"{value!r} is none of {', '.join(map(repr, args))}"))
+            problems.append(
+                Problem(where, f"{shown(value)} is none of {', '.join(map(repr, args))}")
+            )
         return value
     if isinstance(hint, type) and is_dataclass(hint):
         return _read_fields(hint, value, where, problems)
@@ -89,17 +96,23 @@ def _read(hint: Any, value: object, where: str, problems: list[Problem]) -> obje
         if not isinstance(value, Mapping):
             return _unfit(value, "a mapping", where, problems)
         return {
-            str(key): _read(args[1], item, f"{where}.{key}", problems)
+            read_as(args[0], key, f"{where}: key", problems): read_as(
+                args[1], item, f"{where}.{key}", problems
+            )
             for key, item in value.items()
         }
     if origin in (tuple, Collection, frozenset):
-        if not isinstance(value, Sequence) or isinstance(value, str):
+        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
             return _unfit(value, "a list", where, problems)
         before = len(problems)
-        items = [_read(args[0], item, f"{where}[{at}]", problems) for at, item in enumerate(value)]
+        items = [
+            read_as(args[0], item, f"{where}[{at}]", problems) for at, item in enumerate(value)
+        ]
         if len(problems) > before:
             return None
         return tuple(items) if origin is tuple else frozenset(items)
+    if hint is int and isinstance(value, bool):
+        return int(value)
     wanted = (int, float) if hint is float else hint
     if not isinstance(value, wanted) or (isinstance(value, bool) and hint is not bool):
         name = "nothing" if hint is types.NoneType else f"of type {hint.__name__}"
@@ -111,17 +124,19 @@ def _read_union(
     args: tuple[Any, ...], value: object, where: str, problems: list[Problem]
 ) -> object:
     """As the first type of the union that fits; if none does, as the one that nearly did."""
+    if type(value) in args:
+        return value
     nearest: list[Problem] | None = None
     for arg in args:
         wrong: list[Problem] = []
-        read = _read(arg, value, where, wrong)
+        read = read_as(arg, value, where, wrong)
         if not wrong:
             return read
         inside = any(problem.where != where for problem in wrong)
         nearest = wrong if inside and nearest is None else nearest
     if nearest is None:
         names = " or ".join(getattr(arg, "__name__", str(arg)) for arg in args)
-        nearest = [Problem(where, f"{value!r} is not {names}")]
+        nearest = [Problem(where, f"{shown(value)} is not {names}")]
     problems += nearest
     return None
 
@@ -135,7 +150,7 @@ def _read_fields(kind: type, value: object, where: str, problems: list[Problem])
     data: dict[str, object] = {}
     for name, given in value.items():
         if name in known:
-            data[name] = _read(_hints(kind)[name], given, f"{where}.{name}", problems)
+            data[name] = read_as(_hints(kind)[name], given, f"{where}.{name}", problems)
         elif name != _FORM or not form:
             problems.append(Problem(f"{where}.{name}", f"a {kind.__name__} has no such field"))
     for name, item in known.items():
@@ -146,5 +161,14 @@ def _read_fields(kind: type, value: object, where: str, problems: list[Problem])
 
 
 def _unfit(value: object, wanted: str, where: str, problems: list[Problem]) -> object:
-    problems.append(Problem(where, f"{value!r} is not {wanted}"))
+    problems.append(Problem(where, f"{shown(value)} is not {wanted}"))
     return None
+
+
+def shown(value: object) -> str:
+    """A value for an error's text: short, and even when Python refuses to write it out."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python writes out
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."

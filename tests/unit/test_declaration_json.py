@@ -123,7 +123,7 @@ def test_what_an_older_kit_did_not_know_has_its_default() -> None:
             "declaration.runs.lease.expires_at",
             "is not str or After or Beat",
         ),
-        (("lease_ttl_ms",), True, "declaration.lease_ttl_ms", "True is not of type int"),
+        (("lease_ttl_ms",), 1.5, "declaration.lease_ttl_ms", "1.5 is not of type int"),
         (("writes",), {}, "declaration.writes", "{} is not a list"),
         (("writes",), [3], "declaration.writes[0]", "3 is not a Writes"),
         (("steps", "status"), 1, "declaration.steps.status", "1 is not of type str"),
