@@ -226,6 +226,9 @@ class Declaration:
     lease_ttl_ms: int = 30_000
     bears_skew_ms: int = 0
     waits_ok: bool = False
+    claims: tuple[str, ...] = ()
+    reapers: tuple[str, ...] = ()
+    heartbeats: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -255,4 +258,7 @@ def declaration_of(subject: Subject) -> Declaration:
         lease_ttl_ms=subject.lease_ttl_ms,
         bears_skew_ms=subject.bears_skew_ms,
         waits_ok="asks_approval" in subject.capabilities,
+        claims=tuple(subject.claims),
+        reapers=tuple(subject.reapers),
+        heartbeats=tuple(subject.heartbeats),
     )
