@@ -35,9 +35,10 @@ from .lease import (
     stamp,
 )
 from .payload import checked_run_id
-from .records import Run, RunStatus, Step, StepRow, StepStatus
+from .records import Event, Run, RunStatus, Step, StepRow, StepStatus
 from .resume import reconcile, resume_waiting, take_over
-from .settings import Approval, Policy, Settings, Verdict, ask_if_needed
+from .settings import Approval, Settings, StepPolicy, Verdict, ask_if_needed
+from .states import Ownership, ownership
 from .store import Store, insert_run
 from .tenure import CancelledMeanwhile, Started, Tenure
 from .tools import Tool
@@ -60,7 +61,7 @@ class Driver:
         lease_ttl_ms: int = DEFAULT_LEASE_TTL_MS,
         clock: Clock | None = None,
         now: Callable[[], int] | None = None,
-        policy: Policy = ask_if_needed,
+        policy: StepPolicy = ask_if_needed,
         suffix: Callable[[], str] = random_suffix,
     ) -> None:
         lease_clock = store.clock if clock is None else clock
@@ -75,6 +76,8 @@ class Driver:
         )
         self._executing: Final[set[str]] = set()
         self._guard: Final = threading.Lock()
+        #: What is held, or was lost and not taken again: what `ownership` speaks of.
+        self._claims: Final[dict[str, Claim]] = {}
 
     @property
     def owner(self) -> str:
@@ -106,6 +109,7 @@ class Driver:
         with self._only_call(run_id):
             run = self.store.run(run_id)
             if run.status is RunStatus.WAITING_FOR_APPROVAL:
+                self._check_tools(run_id)
                 taken = resume_waiting(self.store, self.settings, run_id, approval)
                 if taken is None:
                     return self.store.run(run_id)
@@ -115,8 +119,7 @@ class Driver:
                 raise RunStateError(run_id, run.status, advice)
             if run.lease.live(self.settings.clock.now_ms()):
                 raise RunLeased(run_id, run.lease.owner, run.lease.expires_at_ms)
-            for step in self.store.steps(run_id):
-                self.settings.tool(step.name)
+            self._check_tools(run_id)
             return self._execute(take_over(self.store, self.settings, run_id))
 
     def cancel(self, run_id: str, *, by: str = "operator") -> Run:
@@ -127,6 +130,21 @@ class Driver:
         """
         cancel_run(self.store, self.settings, run_id, by=by)
         return self.store.run(run_id)
+
+    def ownership(self, run_id: str, *, process_alive: bool = True) -> frozenset[Ownership]:
+        """Which of the five states hold for this run and this driver; writes nothing.
+
+        Whoever asks from inside is alive; a probe from outside says so with
+        ``process_alive``. Raises RunNotFound.
+        """
+        run = self.store.run(run_id)
+        return ownership(
+            run.status, lease=run.lease, steps=self.store.steps(run_id),
+            claim=self._claims.get(run_id), now_ms=self.settings.clock.now_ms(),
+            process_alive=process_alive,
+            read_only=[tool.name for tool in self.settings.tools.values() if tool.read_only],
+            reported=reported_late(self.store.events(run_id)),
+        )
 
     # --- claiming ----------------------------------------------------------------------------
 
@@ -150,6 +168,11 @@ class Driver:
             with self._guard:
                 self._executing.discard(run_id)
 
+    def _check_tools(self, run_id: str) -> None:
+        """Find a missing tool before anything is changed. Raises UnknownTool."""
+        for step in self.store.steps(run_id):
+            self.settings.tool(step.name)
+
     def executes(self, run_id: str) -> bool:
         """Whether a call of this driver is executing the run."""
         return run_id in self._executing
@@ -171,8 +194,7 @@ class Driver:
 
     def _claim_queued(self, run_id: str) -> Claim:
         """Move a QUEUED run to RUNNING under this driver's lease, in one transaction."""
-        for step in self.store.steps(run_id):
-            self.settings.tool(step.name)
+        self._check_tools(run_id)
         with self.store.transaction() as connection:
             taken = connection.execute(
                 f"UPDATE runs SET status = 'RUNNING', {stamp()}, revision = revision + 1 "
@@ -195,16 +217,20 @@ class Driver:
     def _execute(self, claim: Claim, started: Started | None = None) -> Run:
         """Run the loop under a heartbeat; release the lease however it ends."""
         tenure = Tenure(self.store, claim, self.settings.clock, self.settings.now)
+        self._claims[claim.run_id] = claim
         try:
             with Heartbeat(
                 self.store, claim, clock=self.settings.clock, ttl_ms=self.settings.ttl_ms
             ) as heartbeat:
                 self._loop(tenure, heartbeat, started)
+            self._claims.pop(claim.run_id, None)
         except CancelledMeanwhile:
             # The operator's word: the run is where the operator wants it.
-            pass
+            self._claims.pop(claim.run_id, None)
         except (RunStateError, RunNotFound, StaleToken) as error:
-            raise LeaseLost(claim.run_id, claim.owner, claim.token, str(error)) from error
+            if error.run_id != claim.run_id:
+                raise  # a tool's own business with another run
+            raise lease_lost(claim, str(error)) from error
         finally:
             # An error here would hide the call's own; unreleased, the lease expires.
             with suppress(sqlite3.Error):
@@ -216,8 +242,9 @@ class Driver:
         while True:
             if started is not None:
                 self._perform(tenure, started)
+                started = None
             if heartbeat.lost is not None:
-                raise lease_lost(tenure.claim, heartbeat.lost)
+                raise tenure.ended(heartbeat.lost)
             step = next_step(self.store.steps(tenure.claim.run_id))
             if step is None:
                 return tenure.finish(RunStatus.SUCCEEDED)
@@ -226,9 +253,10 @@ class Driver:
                 return tenure.finish(RunStatus.FAILED, reason=reason)
             tool = self.settings.tool(step.name)
             if step.status is StepStatus.INTERRUPTED:
-                started = reconcile(tenure, step, tool)
-                if self.store.run(step.run_id).status is RunStatus.WAITING_FOR_APPROVAL:
+                reconciled = reconcile(tenure, step, tool)
+                if reconciled.paused:
                     return None
+                started = reconciled.started
                 continue
             verdict = self.settings.policy(step, None)
             if verdict is Verdict.ASK:
@@ -242,11 +270,20 @@ class Driver:
         tool = self.settings.tool(started.call.name)
         function = tool.compensate if started.compensating else tool.run
         assert function is not None  # nothing starts a compensation that a tool doesn't have
-        validate_before_effect(tenure)
         try:
+            validate_before_effect(tenure)
             result, failed = function(started.call), False
         except ToolFailed as error:
             result, failed = str(error), True
+        except (LeaseLost, StaleToken) as error:
+            # Refused, so it surely didn't happen; after a cancel that is still worth a line.
+            if error.run_id == tenure.claim.run_id and tenure.record_late(
+                started, str(error), failed=True
+            ):
+                raise CancelledMeanwhile(
+                    error.run_id, RunStatus.CANCELLED, "an operator cancelled it"
+                ) from error
+            raise
         try:
             in_time = tenure.record_outcome(started, result, failed=failed)
         except CancelledMeanwhile:
@@ -270,6 +307,12 @@ def release_lease(store: Store, claim: Claim) -> None:
 def lease_lost(claim: Claim, reason: str) -> LeaseLost:
     """The error of a loop that found its lease lost."""
     return LeaseLost(claim.run_id, claim.owner, claim.token, reason)
+
+
+def reported_late(events: Iterable[Event]) -> frozenset[int]:
+    """The steps whose outcome was appended after an operator's cancel."""
+    late = (event.body.get("idx") for event in events if event.body.get("late"))
+    return frozenset(idx for idx in late if isinstance(idx, int))
 
 
 def next_step(steps: Sequence[StepRow]) -> StepRow | None:

@@ -79,7 +79,10 @@ class Heartbeat:
             with self._store.db() as connection:
                 return self._renew_on(connection, now_ms)
         if self._own is None:
-            self._own = self._store.own_connection()
+            # A beat that waits for the write lock longer than a tick would miss the next one.
+            self._own = self._store.own_connection(
+                busy_timeout_ms=heartbeat_interval_ms(self._ttl_ms)
+            )
             assert self._own is not None  # only an in-memory store has no second connection
         return self._renew_on(self._own, now_ms)
 

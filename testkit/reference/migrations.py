@@ -88,19 +88,26 @@ def migrate(connection: sqlite3.Connection, path: str, *, now_ms: int) -> None:
 
     Raises NewerDatabase or ForeignDatabase, and then has changed nothing.
     """
-    if _must_migrate(connection, path):
-        with immediate(connection):
-            # Look again under the write lock: another process may have been faster.
-            if _must_migrate(connection, path):
-                _migrate_from(connection, user_version(connection), now_ms)
+    try:
+        if not _is_old(connection, path):
+            return
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise ForeignDatabase(path, f"is no SQLite database ({error})") from error
+    with immediate(connection):
+        # Look again under the write lock: another process may have been faster.
+        if _is_old(connection, path):
+            version = user_version(connection)
+            if version == 0:
+                _refuse_foreign(connection, path)
+            _migrate_from(connection, version, now_ms)
 
 
-def _must_migrate(connection: sqlite3.Connection, path: str) -> bool:
+def _is_old(connection: sqlite3.Connection, path: str) -> bool:
     version = user_version(connection)
     if version > LATEST:
         raise NewerDatabase(path, version, LATEST)
-    if version == 0:
-        _refuse_foreign(connection, path)
     return version < LATEST
 
 

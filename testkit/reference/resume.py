@@ -116,8 +116,16 @@ def ask(tool: Tool, step: StepRow) -> Answer | None:
         return Unknown(f"{type(error).__name__}: {error}")
 
 
-def reconcile(tenure: Tenure, step: StepRow, tool: Tool) -> Started | None:
-    """Settle one interrupted step by policy; the call that the decision started, if any.
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What a decision led to: a call that was started, or a run that waits, or neither."""
+
+    started: Started | None
+    paused: bool
+
+
+def reconcile(tenure: Tenure, step: StepRow, tool: Tool) -> Reconciled:
+    """Settle one interrupted step by policy, in one transaction with the decision's record.
 
     When the decision is to ask an operator, the run is paused in the same transaction.
     """
@@ -148,7 +156,7 @@ def reconcile(tenure: Tenure, step: StepRow, tool: Tool) -> Started | None:
                 {"idx": step.idx, "name": step.name, "outcome_unknown": True},
                 at_ms=tenure.now(),
             )
-    return started
+    return Reconciled(started, asking)
 
 
 def unknown_since(step: StepRow, now_ms: int) -> int:

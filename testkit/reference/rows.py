@@ -112,7 +112,10 @@ def effects(connection: sqlite3.Connection, run_id: str) -> tuple[Effect, ...]:
         " WHERE run_id = ? ORDER BY idx, idempotency_key",
         (run_id,),
     )
-    return tuple(Effect(*row, decode(result)) for *row, result in found)
+    return tuple(
+        Effect(key, owner_run, idx, name, owner, token, decode(result))
+        for key, owner_run, idx, name, owner, token, result in found
+    )
 
 
 def reconciliations(connection: sqlite3.Connection, run_id: str) -> tuple[Reconciliation, ...]:

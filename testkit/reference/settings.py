@@ -44,7 +44,7 @@ class Approval:
     result: object = None
 
 
-Policy = Callable[[StepRow, Approval | None], Verdict]
+StepPolicy = Callable[[StepRow, Approval | None], Verdict]
 
 
 def ask_if_needed(step: StepRow, approval: Approval | None) -> Verdict:
@@ -66,7 +66,7 @@ class Settings:
     clock: Clock
     now: Callable[[], int]
     tools: Mapping[str, Tool]
-    policy: Policy
+    policy: StepPolicy
 
     def tool(self, name: str) -> Tool:
         """The tool of this name. Raises UnknownTool."""

@@ -118,11 +118,14 @@ class Store:
         with self.db() as connection, immediate(connection):
             yield connection
 
-    def own_connection(self) -> sqlite3.Connection | None:
-        """A second connection, as hardened as the first; None for ``:memory:``."""
+    def own_connection(self, *, busy_timeout_ms: int) -> sqlite3.Connection | None:
+        """A second connection, as hardened as the first; None for ``:memory:``.
+
+        It waits for the write lock as long as it is told, and no longer than the first does.
+        """
         if self.in_memory:
             return None
-        return connect(self.path, busy_timeout_ms=self.busy_timeout_ms)
+        return connect(self.path, busy_timeout_ms=min(busy_timeout_ms, self.busy_timeout_ms))
 
     def run(self, run_id: str) -> Run:
         """The stored run. Raises RunNotFound."""
@@ -327,7 +330,7 @@ def checked_step(step: Step) -> Step:
 
 
 def _check_filesystem(path: str, network: Literal["refuse", "warn"]) -> None:
-    found = network_filesystem(os.path.dirname(os.path.abspath(path)))
+    found = network_filesystem(path)
     if found:
         refusal = NetworkFilesystem(path, found)
         if network == "refuse":

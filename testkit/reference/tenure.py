@@ -36,7 +36,7 @@ class Started:
     def finished_event(self) -> str:
         """How the event of its outcome is called."""
         if self.compensating:
-            return "step.compensated"
+            return "step.compensation_finished"
         return "step.model_finished" if self.kind == MODEL else "step.tool_finished"
 
 
@@ -115,6 +115,15 @@ class Tenure:
         validate(
             self.store.lease(self.claim.run_id), self.claim, now_ms=self.clock.now_ms()
         )
+
+    def ended(self, reason: str) -> RuntimeRefusal:
+        """The error of a loop whose heartbeat found the lease lost for this reason."""
+        claim = self.claim
+        with self.store.db() as connection:
+            found = refusal(connection, claim, now_ms=self.clock.now_ms())
+        if isinstance(found, CancelledMeanwhile):
+            return found
+        return LeaseLost(claim.run_id, claim.owner, claim.token, reason)
 
     def record_outcome(self, started: Started, result: object, *, failed: bool) -> bool:
         """Record how a call came out; whether the lease was still unexpired then.
@@ -228,7 +237,7 @@ def begin_call(
     if limit is not None:
         slots.take(connection, step, limit=limit)
     started = Started(call, step.kind, compensating)
-    kind = "step.compensating" if compensating else (
+    kind = "step.compensation_started" if compensating else (
         "step.model_reserved" if step.kind == MODEL else "step.tool_started"
     )
     rows.record(connection, step.run_id, kind, _body(call), at_ms=now())
