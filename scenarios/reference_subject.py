@@ -1,0 +1,153 @@
+"""The reference runtime, declared like any stranger's: where it keeps what, and how it is driven.
+
+A run has two steps. `charge` goes to the runtime's own effect store, fenced in one transaction with
+the lease; `mail` goes to a provider outside, which can only refuse a token lower than one it has
+seen, and is asked by idempotency key what became of an interrupted call.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from pytest_leasecheck.testkit import reference
+from pytest_leasecheck.testkit.subject import (
+    EffectRows,
+    Lease,
+    Reconciliations,
+    RunTable,
+    Steps,
+    Subject,
+    Writes,
+)
+from pytest_leasecheck.testkit.worker import EffectFailed, Worker
+
+
+class ReferenceSubject(Subject):
+    """The reference runtime with a run of two steps, `charge` and `mail`."""
+
+    runs = RunTable(
+        "runs",
+        id="run_id",
+        status="status",
+        terminal={"SUCCEEDED", "FAILED", "CANCELLED"},
+        waiting={"WAITING_FOR_APPROVAL"},
+        lease=Lease(
+            owner="lease_owner",
+            expires_at="lease_expires_at_ms",
+            token="fencing_token",
+            renewed_at="last_renewed_at_ms",
+            unit="ms",
+        ),
+    )
+    writes = (Writes("events", run="run_id", late_ok=True),)
+    steps = Steps(
+        "steps",
+        run="run_id",
+        id=("idx",),
+        status="status",
+        started={"EXECUTING"},
+        finished={"DONE", "FAILED", "COMPENSATED"},
+        interrupted={"INTERRUPTED"},
+        result="result",
+    )
+    reconciliations = Reconciliations(
+        "reconciliations", run="run_id", step=("idx",), decision="decision", decided_by="decided_by"
+    )
+    effects = EffectRows(
+        "effects", run="run_id", key="idempotency_key", token="fencing_token", name="name"
+    )
+    heartbeats = ("pytest_leasecheck.testkit.reference.heartbeat:Heartbeat.beat",)
+    capabilities = frozenset(
+        {
+            "checks_expiry", "fences_effects", "reconciles", "releases", "cancels",
+            "asks_approval", "heartbeats",
+        }
+    )  # fmt: skip
+    delivery = "exactly-once"
+    clock = "given"
+    lease_ttl_ms = reference.DEFAULT_LEASE_TTL_MS
+    provider_fence = "highest seen"
+
+    plan: ClassVar[tuple[reference.Step, ...]] = (
+        reference.Step("charge"),
+        reference.Step("mail"),
+    )
+
+    def prepare(self, db: Path) -> None:
+        """A fresh store, migrated to the latest version."""
+        reference.Store(db).close()
+
+    def submit(self, db: Path, run_id: str) -> None:
+        """One queued run with the plan."""
+        with reference.Store(db) as store:
+            store.submit(run_id, self.plan)
+
+    def cancel(self, db: Path, run_id: str) -> None:
+        """The operator cancels."""
+        with reference.Store(db) as store:
+            reference.Driver(store, name="operator").cancel(run_id)
+
+    def work(self, worker: Worker) -> dict[str, str]:
+        """Start or resume every run that can be had; what came of each, in a word."""
+        outcomes: dict[str, str] = {}
+        with reference.Store(worker.db, clock=worker.clock) as store:
+            driver = self.driver(worker, store)
+            for run_id in store.runs():
+                outcomes[run_id] = self.pursue(driver, store.run(run_id))
+        return outcomes
+
+    def driver(self, worker: Worker, store: reference.Store) -> reference.Driver:
+        """This worker's driver: one owner, with a suffix that no other incarnation has."""
+        return reference.Driver(
+            store,
+            tools=self.tools(worker, store),
+            name=worker.name,
+            lease_ttl_ms=self.lease_ttl_ms,
+            clock=worker.clock,
+            suffix=worker.unique,
+        )
+
+    def pursue(self, driver: reference.Driver, run: reference.Run) -> str:
+        """Go on with one run as far as it goes."""
+        status = reference.RunStatus
+        try:
+            if run.status is status.QUEUED:
+                return driver.start(run.run_id).status
+            if run.status is status.RUNNING:
+                return driver.resume(run.run_id).status
+            return run.status
+        except reference.RunLeased:
+            return "leased"
+        except (reference.LeaseLost, reference.RunStateError) as error:
+            return type(error).__name__
+
+    def tools(self, worker: Worker, store: reference.Store) -> tuple[reference.Tool, ...]:
+        """The two tools: one with the fenced effect store, one with the provider outside."""
+        effects = reference.EffectStore(store, clock=worker.clock)
+
+        def charge(call: reference.Call) -> object:
+            return worker.effect(
+                "charge",
+                run_id=call.run_id,
+                token=call.token,
+                key=call.idempotency_key,
+                apply=lambda receipt: effects.apply(call, result=receipt),
+            )
+
+        def mail(call: reference.Call) -> object:
+            return worker.effect(
+                "mail", run_id=call.run_id, token=call.token, key=call.idempotency_key
+            )
+
+        def look_up(key: str) -> reference.Found | reference.NotFound | reference.Unknown:
+            try:
+                receipt = worker.lookup(key)
+            except EffectFailed as error:
+                return reference.Unknown(str(error))
+            return reference.NotFound() if receipt is None else reference.Found(receipt)
+
+        return (
+            reference.Tool("charge", charge, lookup=effects.lookup),
+            reference.Tool("mail", mail, lookup=look_up),
+        )

@@ -1,0 +1,176 @@
+"""Inside a worker: its line to the lane, what each of its threads is doing, and passing points.
+
+All threads of a worker send on one socket, so that their events keep one order; each thread reads
+answers from a line of its own, so that nobody has to hand them on. A move is over when every
+thread is in a *known wait*: the last one to enter it tells the lane (`settlement`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+from . import wire
+from .points import Pattern
+
+#: What an answer of the lane may carry: the points to hold at from now on.
+Armed = Sequence[tuple[str, int | None, str]]
+
+
+class Channel:
+    """The control channel of one worker process. Lives from its fork to its death."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end: Final = end
+        self._up: Final = end.fileno()
+        self._sending: Final = _thread.allocate_lock()
+        self._main: Final = _thread.get_ident()
+        self._lines: dict[int, int] = {self._main: self._up}
+        self._rows: list[tuple[Any, ...]] = []
+        self._armed: list[Pattern] = []
+        self._ordinals: dict[str, int] = {}
+        #: thread -> (what it waits for, until when in stage time); a running thread is absent.
+        self.waits: dict[int, tuple[str, int]] = {}
+        #: thread -> how many answers it has got; the lane compares it with how many it gave.
+        self.answers: dict[int, int] = {}
+        #: The thread that fires timers; it never counts as running.
+        self.timekeeper = 0
+        self.alive = True
+        os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        """This process is a child of the worker's own making: it has no part in the script."""
+        self.alive = False
+
+    def record(self, kind: str, *fields: Any) -> None:
+        """Put an event into the queue; it travels with the next message."""
+        if self.alive:
+            self._rows.append((kind, *fields))
+
+    def reset(self) -> None:
+        """A new script begins in a warm worker."""
+        self._rows.clear()
+        self._armed = []
+        self._ordinals.clear()
+
+    # -- points ------------------------------------------------------------------------------
+
+    def count(self, name: str) -> int:
+        """The ordinal of the pass of `name` that begins now."""
+        ordinal = self._ordinals.get(name, 0) + 1
+        self._ordinals[name] = ordinal
+        return ordinal
+
+    def reach(self, name: str, *, ordinal: int, phase: str) -> None:
+        """Pass a point, or be held there."""
+        if not self.alive:
+            return
+        held = bool(self._armed) and self._is_armed(name, ordinal=ordinal, phase=phase)
+        self._rows.append(("passed", thread_name(), name, ordinal, phase, held))
+        if held:
+            self.ask("hold", (name, ordinal, phase), wait="held")
+
+    def _is_armed(self, name: str, *, ordinal: int, phase: str) -> bool:
+        return any(
+            pattern.matches(name, ordinal=ordinal, phase=phase) for pattern in self._armed
+        )
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def ask(self, kind: str, payload: Any, *, wait: str = "", until_ns: int = 0) -> Any:
+        """Send a message and block for the answer. With `wait`, the thread is in that known wait.
+
+        A worker that has lost its lane kills itself: an exception in a callback of SQLite would be
+        swallowed, and the statement would go on.
+        """
+        me = _thread.get_ident()
+        try:
+            line = self._lines.get(me) or self._new_line(me)
+            if wait:
+                self.waits[me] = (wait, until_ns)
+            self.post(kind, payload, settling=bool(wait))
+            answer, armed = wire.receive(line)
+        except (OSError, EOFError):
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise
+        self.answers[me] = self.answers.get(me, 0) + 1
+        self.waits.pop(me, None)
+        if armed is not None:
+            self._armed = [Pattern(*fields) for fields in armed]
+        return answer
+
+    def post(self, kind: str, payload: Any, *, settling: bool) -> None:
+        """Send a message, with every event so far, and don't wait."""
+        with self._sending:
+            rows, self._rows = self._rows, []
+            settled = self.settlement() if settling else None
+            wire.send(self._up, (kind, _thread.get_ident(), rows, settled, payload))
+
+    def settlement(
+        self, *, leaving: int = 0
+    ) -> tuple[bool, int, list[tuple[int, str, str, int, int]]]:
+        """Whether all threads are in known waits; how many the kit can't see; who waits for what.
+
+        `leaving` is a thread that is about to end.
+        """
+        frames = sys._current_frames()
+        running = [
+            ident
+            for ident in frames
+            if ident not in self.waits and ident not in (self.timekeeper, leaving)
+        ]
+        unseen = os.stat("/proc/self/task").st_nlink - 2 - len(frames)
+        waits = [
+            (ident, thread_name(ident), wait, until_ns, self.answers.get(ident, 0))
+            for ident, (wait, until_ns) in list(self.waits.items())
+        ]
+        return not running, unseen, waits
+
+    def tell_if_settled(self, *, leaving: int = 0) -> None:
+        """Report that the last running thread came to a wait that needs no answer, or ended."""
+        if not self.alive:
+            return
+        with self._sending:
+            settled = self.settlement(leaving=leaving)
+            if settled[0]:
+                rows, self._rows = self._rows, []
+                wire.send(self._up, ("rest", _thread.get_ident(), rows, settled, None))
+
+    def own_line(self) -> int:
+        """The descriptor from which the calling thread reads its answers."""
+        me = _thread.get_ident()
+        return self._lines.get(me) or self._new_line(me)
+
+    def _new_line(self, me: int) -> int:
+        ours, theirs = wire.pair()
+        line = ours.detach()
+        self._lines[me] = line
+        with self._sending:
+            wire.send(self._up, ("line", me, [], None, thread_name()))
+            socket.send_fds(self._end, [b"\0"], [theirs.fileno()])
+        theirs.close()
+        return line
+
+    def end_thread(self) -> None:
+        """The calling thread ends: its line is closed, and the lane learns who is left."""
+        me = _thread.get_ident()
+        line = self._lines.pop(me, None)
+        self.answers.pop(me, None)
+        if line is not None and line != self._up:
+            os.close(line)
+        self.tell_if_settled(leaving=me)
+
+
+def thread_name(ident: int | None = None) -> str:
+    """`main`, or the name of the (given) thread."""
+    ident = _thread.get_ident() if ident is None else ident
+    thread = threading._active.get(ident)  # type: ignore[attr-defined]  # no public way by ident
+    if thread is None:
+        return f"thread-{ident}"
+    return "main" if thread is threading.main_thread() else str(thread.name)

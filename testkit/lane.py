@@ -1,0 +1,314 @@
+"""A lane, seen from pytest: start it, have scripts played, get histories, close it.
+
+pytest never forks and never drives a worker: `multiprocess` spawns the lane, the lane does the
+rest. A lane that dies takes its workers with it and raises `LaneDied`; the next one is new.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import marshal
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import types
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from . import guard, lane_process
+from .declaration_json import declaration_to_json
+from .errors import LaneDied, NeverReached, StageError, Unsettled
+from .history import KINDS, Change, Commit, Event, Header, History
+from .script import Action, Script
+from .subject import Subject, declaration_of
+from .subject_source import SubjectSource, source_of
+
+#: Below this much room, /dev/shm is left alone.
+_ROOM_NEEDED: Final = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOptions:
+    """How a lane works. `deadline_s` is real time for one move; `folder` takes the workers' logs."""
+
+    folder: Path
+    clock: Literal["auto", "virtual", "wall"] = "auto"
+    workers: Literal["fresh", "warm"] = "fresh"
+    hooks: bool = True
+    attribution: Literal["commit", "move", "off"] = "commit"
+    deadline_s: float = 10.0
+    cpu: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a lane found out about its environment and its subject."""
+
+    python: str = ""
+    sqlite: str = ""
+    hooks: bool = False
+    imports: str = ""
+    virtual: bool = False
+    work: str = ""
+    guarantees: tuple[str, ...] = ()
+    fallen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a script: its history, up to `error` when there is one, and the workers' logs."""
+
+    history: History
+    error: StageError | None
+    logs: Mapping[str, Path] = field(default_factory=dict)
+
+
+class Lane:
+    """One lane process. Use it as a context manager, or `close()` it; `atexit` does otherwise."""
+
+    def __init__(
+        self, subject: Subject | type[Subject] | str, *, options: LaneOptions
+    ) -> None:
+        self.source: Final[SubjectSource] = source_of(subject)
+        self.subject: Final[Subject] = self.source.load()
+        self.options: Final = options
+        self.declaration: Final = declaration_of(self.subject)
+        self._work = _make_work_folder()
+        self._mark: Final = uuid.uuid4().hex
+        virtual = options.clock == "virtual" or (
+            options.clock == "auto" and self.subject.clock != "wall"
+        )
+        spec = lane_process.LaneSpec(
+            source=self.source,
+            declaration=self.declaration,
+            virtual=virtual,
+            warm=options.workers == "warm",
+            hooks=options.hooks,
+            attribution=options.attribution,
+            deadline_s=options.deadline_s,
+            cpu=options.cpu,
+            mark=self._mark,
+            work=self._work,
+            brief_observer=self.subject.observer == "brief",
+        )
+        self._connection, self._process = _spawn(spec, self._mark)
+        _open_lanes.add(self)
+        kind, facts = self._receive()
+        if kind == "failed":
+            self.close()
+            raise LaneDied(f"it could not start:\n{facts}")
+        self._declaration_json = declaration_to_json(self.declaration)
+        self.facts: Final = _facts(facts, virtual=virtual, work=self._work)
+
+    def play(self, script: Script, *, name: str) -> Played:
+        """Play a whole script on a stage of its own. `name` is its folder's name for logs."""
+        logs = os.path.join(self.options.folder, name)
+        answer = self._ask("play", name, logs, script.actions)
+        return self._played(answer, script=str(script))
+
+    def open_stage(self, *, name: str) -> None:
+        """Begin a stage whose actions come one by one (`act`); see `stage.Stage`."""
+        self._ask("open", name, os.path.join(self.options.folder, name))
+
+    def act(self, action: Action) -> Mapping[str, str]:
+        """Do one action; returns where each worker is. Raises `StageError`."""
+        _kind, states, error = self._ask("act", action)
+        if error is not None:
+            raise error_from(error)
+        return dict(states)
+
+    def look(self, *, script: str) -> History:
+        """What has happened so far on the open stage."""
+        _kind, header, rows = self._ask("look")
+        return self._history(header, rows, script=script)
+
+    def finish_stage(self, *, script: str) -> Played:
+        """End the open stage."""
+        return self._played(self._ask("finish"), script=script)
+
+    def close(self) -> None:
+        """End the lane and whatever it started; may be called twice."""
+        _open_lanes.discard(self)
+        with contextlib.suppress(OSError):
+            self._connection.close()
+        process = self._process
+        if process.is_alive():
+            process.kill()
+        process.join()
+        guard.kill_marked(self._mark)
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def __enter__(self) -> Lane:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process lives."""
+        return bool(self._process.is_alive())
+
+    # -- the pipe ----------------------------------------------------------------------------
+
+    def _ask(self, *command: Any) -> Any:
+        try:
+            self._connection.send_bytes(pickle.dumps(command))
+        except OSError:
+            raise self._died() from None
+        answer = self._receive()
+        if answer[0] == "failed":
+            self.close()
+            raise LaneDied(answer[1])
+        return answer
+
+    def _receive(self) -> Any:
+        try:
+            return marshal.loads(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            raise self._died() from None
+
+    def _died(self) -> LaneDied:
+        self._process.join(timeout=5)
+        code = self._process.exitcode
+        self.close()
+        return LaneDied(f"signal {-code}" if code is not None and code < 0 else f"exit {code}")
+
+    def _played(self, answer: Any, *, script: str) -> Played:
+        _kind, header, rows, logs, error = answer
+        return Played(
+            history=self._history(header, rows, script=script),
+            error=error_from(error) if error is not None else None,
+            logs={who: Path(log) for who, log in logs.items()},
+        )
+
+    def _history(self, header: Any, rows: Any, *, script: str) -> History:
+        start_ns, schema, tables = header
+        facts = self.facts
+        return History(
+            Header(
+                subject=self.declaration.subject,
+                script=script,
+                kit=kit_version(),
+                python=facts.python,
+                sqlite=facts.sqlite,
+                clock="virtual" if facts.virtual else "wall",
+                attribution=self.options.attribution if facts.hooks else "move",
+                start_ns=start_ns,
+                declaration=self._declaration_json,
+                schema=tuple(schema),
+                tables={table: dict(keyed) for table, keyed in tables.items()},
+            ),
+            tuple(_events(rows)),
+        )
+
+
+_open_lanes: Final[weakref.WeakSet[Lane]] = weakref.WeakSet()
+
+
+def close_all() -> None:
+    """Close every lane that is open. Runs at exit, before multiprocess's own handler."""
+    for lane in list(_open_lanes):
+        lane.close()
+
+
+def kit_version() -> str:
+    """The version of the distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pytest-leasecheck")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def error_from(wired: Any) -> StageError:
+    """A stage's error as the lane told it."""
+    kind, worker, point, text, extra, log = wired
+    error = StageError.__new__(
+        {"NeverReached": NeverReached, "Unsettled": Unsettled}.get(kind, StageError)
+    )
+    Exception.__init__(error, text)
+    error.__dict__.update(worker=worker, log=log)
+    if kind == "NeverReached":
+        error.__dict__.update(point=point, passed=tuple(extra))
+    elif kind == "Unsettled":
+        error.__dict__.update(stacks=extra)
+    return error
+
+
+def _events(rows: Any) -> Iterator[Event]:
+    for kind, *fields in rows:
+        if kind == "commit":
+            *fields, changes = fields
+            yield Commit(*fields, tuple(Change(*change) for change in changes))
+        else:
+            yield KINDS[kind](*fields)
+
+
+def _facts(facts: Mapping[str, Any], *, virtual: bool, work: str) -> Facts:
+    guarantees = ["real processes, real signals, confirmed by the kernel"]
+    fallen = []
+    if facts["hooks"]:
+        guarantees.append("every commit has its author; SQL and transaction points")
+    else:
+        fallen.append(
+            "libsqlite3's symbols are hidden here: changes are attributed move by move, there are"
+            " no sql: and txn: points, and lock waits are real"
+        )
+    if virtual:
+        guarantees.append("virtual clock: expiry is an assignment")
+    else:
+        fallen.append("wall clock: expiry is waited for")
+    if not work.startswith("/dev/shm"):
+        fallen.append("/dev/shm has no room: databases lie on disk, commits are slower")
+    return Facts(
+        **facts, virtual=virtual, work=work, guarantees=tuple(guarantees), fallen=tuple(fallen)
+    )
+
+
+def _make_work_folder() -> str:
+    """A folder for databases, 0700, in shared memory when there is room."""
+    for base in ("/dev/shm", tempfile.gettempdir()):
+        try:
+            room = os.statvfs(base)
+            if room.f_bavail * room.f_frsize >= _ROOM_NEEDED:
+                return tempfile.mkdtemp(prefix="leasecheck-", dir=base)
+        except OSError:
+            continue
+    return tempfile.mkdtemp(prefix="leasecheck-")
+
+
+def _spawn(spec: lane_process.LaneSpec, mark: str) -> tuple[Any, Any]:
+    """Start the lane as a fresh interpreter: same hash seed each time, and no second `__main__`."""
+    import multiprocess
+
+    context = multiprocess.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(
+        target=lane_process.main, args=(theirs, spec, os.getpid()), name="leasecheck-lane"
+    )
+    kept = {name: os.environ.get(name) for name in ("PYTHONHASHSEED", guard.MARK)}
+    os.environ.update({"PYTHONHASHSEED": "0", guard.MARK: mark})
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")  # spawn would import pytest's script
+    try:
+        process.start()
+    finally:
+        sys.modules["__main__"] = main
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    theirs.close()
+    atexit.unregister(close_all)
+    atexit.register(close_all)  # registered after multiprocess's own, so it runs first
+    return ours, process

@@ -1,0 +1,345 @@
+"""The lane: the process that forks, signals and reaps the workers of one stage at a time.
+
+Single-threaded, pinned to one core with its workers, and it never opens SQLite: a fork with an
+open database breaks locks. It imports the subject once, so that a worker is a fork away; when that
+import opens SQLite or starts threads (some libraries do), the lane stays clean and each worker
+imports for itself, which is slower, and said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import marshal
+import os
+import pickle
+import select
+import signal
+import socket
+import sqlite3
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from typing import Any, Final
+
+from . import guard, processes, sqlite_api, worker
+from .acts import Actor
+from .clock import ClockPage
+from .errors import NeverReached, StageError, Unsettled
+from .livestage import LiveStage
+from .observer import ObserverClient, start_observer
+from .processes import WorkerProcess
+from .provider import Provider
+from .subject import Declaration, Subject
+from .subject_source import SubjectSource
+from .worker import Life
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSpec:
+    """Everything the lane is told when it is started. `work` is for databases, `logs` for logs."""
+
+    source: SubjectSource
+    declaration: Declaration
+    virtual: bool
+    warm: bool
+    hooks: bool
+    attribution: str
+    deadline_s: float
+    cpu: int | None
+    mark: str
+    work: str
+    brief_observer: bool
+
+
+def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
+    """The lane's life: announce itself, then serve one command after the other."""
+    status = 1
+    try:
+        guard.die_with_parent(parent_pid)
+        guard.adopt_orphans()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if spec.cpu is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, {spec.cpu})
+        guard_pid, _closing_wakes_it = guard.start_guard(spec.mark, folder_path=spec.work)
+        lane = _Lane(connection, spec, guard_pid=guard_pid)
+        lane.start()
+        lane.serve()
+        status = 0
+    except (EOFError, BrokenPipeError):
+        status = 0
+    except BaseException:
+        with contextlib.suppress(OSError):
+            connection.send_bytes(marshal.dumps(("failed", traceback.format_exc())))
+    finally:
+        os._exit(status)
+
+
+class _Lane:
+    """The state of a lane between two commands."""
+
+    def __init__(self, connection: Any, spec: LaneSpec, *, guard_pid: int) -> None:
+        self._connection: Final = connection
+        self._spec: Final = spec
+        self._guard_pid: Final = guard_pid
+        self._page: Final = ClockPage(virtual=spec.virtual)
+        self._library = sqlite_api.load() if spec.hooks else None
+        self._subject: Subject | None = None
+        self._observer: ObserverClient | None = None
+        self._template = b""
+        self._pool: list[WorkerProcess] = []
+        self._stage: LiveStage | None = None
+        self._actor: Actor | None = None
+        self._db = ""
+        self._header: tuple[Any, ...] = ()
+        self._played = 0
+
+    def start(self) -> None:
+        """Import the subject, make the template database, start the observer, report facts."""
+        imports = self._look_at_import()
+        if imports == "clean":
+            self._subject = self._spec.source.load()
+        self._template = self._make_template()
+        if self._spec.attribution != "off":
+            self._observer = start_observer(parent_pid=os.getpid())
+        gc.collect()
+        gc.freeze()
+        facts = {
+            "python": sys.version.split()[0],
+            "sqlite": sqlite3.sqlite_version,
+            "hooks": self._library is not None,
+            "imports": imports,
+        }
+        self._connection.send_bytes(marshal.dumps(("ready", facts)))
+
+    # -- commands ----------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Commands: play (a whole script), open, act, close."""
+        while True:
+            command, *arguments = pickle.loads(self._next_command())  # from pytest, by a pipe
+            answer = getattr(self, "_do_" + command)(*arguments)
+            self._connection.send_bytes(marshal.dumps(answer))
+
+    def _next_command(self) -> bytes:
+        """The next command; whoever moves on a wall clock meanwhile is served."""
+        if self._stage is not None and not self._page.virtual:
+            poller = select.poll()
+            poller.register(self._connection.fileno(), select.POLLIN)
+            while not poller.poll(0):
+                self._stage.serve(5)
+        data: bytes = self._connection.recv_bytes()
+        return data
+
+    def _do_play(self, name: str, logs: str, actions: tuple[Any, ...]) -> tuple[Any, ...]:
+        self._open(name, logs)
+        error = self._perform(actions)
+        return ("played", *self._finish(), error)
+
+    def _do_open(self, name: str, logs: str) -> tuple[Any, ...]:
+        self._open(name, logs)
+        return ("opened",)
+
+    def _do_act(self, action: Any) -> tuple[Any, ...]:
+        assert self._stage is not None
+        error = self._perform((action,))
+        states = {
+            label: one.state(self._stage.now_ns()) for label, one in self._stage.workers.items()
+        }
+        return ("acted", states, error)
+
+    def _do_look(self) -> tuple[Any, ...]:
+        assert self._stage is not None
+        return ("looked", self._header, self._stage.rows)
+
+    def _do_finish(self) -> tuple[Any, ...]:
+        return ("played", *self._finish(), None)
+
+    def _perform(self, actions: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        assert self._actor is not None
+        try:
+            for action in actions:
+                self._actor.perform(action)
+        except StageError as error:
+            return _wire_error(error)
+        return None
+
+    # -- one stage ---------------------------------------------------------------------------
+
+    def _open(self, name: str, logs: str) -> None:
+        spec = self._spec
+        self._played += 1
+        self._page.reset()
+        self._page.turnstile = not spec.virtual
+        os.makedirs(logs, mode=0o700, exist_ok=True)
+        self._db = os.path.join(spec.work, f"{self._played}.db")
+        fd = os.open(self._db, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+        os.write(fd, self._template)
+        os.close(fd)
+        schema: list[str] = []
+        tables: dict[str, Any] = {}
+        if self._observer is not None:
+            schema, tables = self._observer.open(
+                self._db, tables=spec.declaration.tables, brief=spec.brief_observer
+            )
+        self._header = (self._page.now_ns(), schema, tables)
+        self._stage = LiveStage(
+            page=self._page,
+            observer=self._observer,
+            provider=Provider(spec.declaration.provider_fence),
+            deadline_s=spec.deadline_s,
+            by_move=spec.attribution == "move" or self._library is None,
+        )
+        self._stage.tables = {table: dict(rows) for table, rows in tables.items()}
+        self._actor = Actor(
+            self._stage,
+            declaration=spec.declaration,
+            start=self._start_worker,
+            db=self._db,
+            folder=logs,
+        )
+
+    def _finish(self) -> tuple[Any, ...]:
+        """End the stage: nobody of it lives, its files are gone; what happened is returned."""
+        stage = self._stage
+        assert stage is not None
+        for one in stage.everyone:
+            if not one.ended and not self._keep_warm(one):
+                processes.kill(one)
+                stage.leave(one, "end of script")
+        if self._observer is not None:
+            stage.observe("")
+            self._observer.close()
+        known = {one.pid for one in self._pool}
+        strays = processes.reap_strays(known | self._own_children())
+        if strays:
+            stage.note(f"{strays} processes that workers had left behind were killed")
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with contextlib.suppress(OSError):
+                os.unlink(self._db + suffix)
+        self._stage = self._actor = None
+        logs = {one.who: one.life.log for one in stage.everyone}
+        return (self._header, stage.rows, logs)
+
+    def _own_children(self) -> set[int]:
+        observer = {self._observer.pid} if self._observer is not None else set()
+        return observer | {self._guard_pid}
+
+    def _keep_warm(self, one: WorkerProcess) -> bool:
+        """A worker that nothing happened to may serve the next script."""
+        rests = {rest.wait for rest in one.rests.values()}
+        idle = rests in ({"returned"}, {"held"}) and len(one.rests) == 1 and not one.timers()
+        if not (self._spec.warm and idle and not one.disturbed and one.settled):
+            return False
+        if rests == {"held"} and next(iter(one.rests.values())).what[0] != "start":
+            return False
+        stage = self._stage
+        assert stage is not None
+        stage.let_out(one)
+        self._pool.append(one)
+        return True
+
+    def _start_worker(self, label: str, life: Life) -> WorkerProcess:
+        if self._pool:
+            one = self._pool.pop()
+            thread = next(iter(one.rests))
+            fields = (life.who, life.name, life.job, life.db, life.log, life.slot, life.argument)
+            one.holds.clear()
+            one.passed.clear()
+            one.label, one.life = label, life
+            one.answer(thread, ("again", fields), armed=[("start", None, "before")])
+            return one
+        return processes.fork_worker(
+            label, life, run=lambda end, parent: self._live(end, parent, life)
+        )
+
+    def _live(self, end: socket.socket, parent_pid: int, life: Life) -> None:
+        worker.live(
+            end,
+            parent_pid=parent_pid,
+            life=life,
+            page=self._page,
+            source=self._spec.source if self._subject is None else self._subject,
+            library=self._library,
+            turns=self._spec.attribution == "commit",
+        )
+
+    # -- what is done once ---------------------------------------------------------------------
+
+    def _look_at_import(self) -> str:
+        """Import the subject in a child: does that open SQLite, or start threads?"""
+
+        def look() -> str:
+            opened: list[str] = []
+            sys.addaudithook(
+                lambda event, args: opened.append(str(args[0]))
+                if event == "sqlite3.connect" else None
+            )  # fmt: skip
+            self._spec.source.load()
+            threads = [t.name for t in threading.enumerate() if t is not threading.main_thread()]
+            faults = [f"opens SQLite ({', '.join(opened[:3])})"] if opened else []
+            faults += [f"starts threads ({', '.join(threads[:3])})"] if threads else []
+            return "; ".join(faults) or "clean"
+
+        return self._in_child(look)
+
+    def _make_template(self) -> bytes:
+        """The bytes of a fresh database, prepared in a child."""
+        path = os.path.join(self._spec.work, "template.db")
+
+        def prepare() -> str:
+            from pathlib import Path
+
+            subject = self._subject or self._spec.source.load()
+            subject.prepare(Path(path))
+            gc.collect()
+            connection = sqlite3.connect(path)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+            return ""
+
+        self._in_child(prepare)
+        with open(path, "rb") as file:
+            template = file.read()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with contextlib.suppress(OSError):
+                os.unlink(path + suffix)
+        return template
+
+    def _in_child(self, function: Any) -> str:
+        """Run something in a forked child and return its text. Raises RuntimeError with its traceback."""
+        read_end, write_end = os.pipe()
+        parent_pid = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                guard.die_with_parent(parent_pid)
+                try:
+                    answer = (True, function())
+                except BaseException:
+                    answer = (False, traceback.format_exc())
+                with os.fdopen(write_end, "wb") as out:
+                    out.write(marshal.dumps(answer))
+            finally:
+                os._exit(0)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as source:
+            data = source.read()
+        os.waitpid(pid, 0)
+        done, text = marshal.loads(data) if data else (False, "it died without a word")
+        if not done:
+            raise RuntimeError(text)
+        return str(text)
+
+
+def _wire_error(error: StageError) -> tuple[Any, ...]:
+    """A stage's error as plain data; `lane.error_from` reads it."""
+    if isinstance(error, NeverReached):
+        return ("NeverReached", error.worker, error.point, str(error), error.passed, error.log)
+    if isinstance(error, Unsettled):
+        return ("Unsettled", error.worker, "", str(error), error.stacks, error.log)
+    return ("StageError", error.worker, "", str(error), "", error.log)
+
+

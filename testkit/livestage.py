@@ -1,0 +1,379 @@
+"""In the lane: one script's world while it is played. Messages in, events out, moves between.
+
+A *move* lets one worker go and ends when every thread of it is in a known wait, or it is over.
+Whoever is not the mover is held or stopped. Every message of a worker is served here: a commit is
+read by the observer before its author goes on, an effect goes to the provider, and the lane's one
+counter puts all of it in order.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from . import processes, quiet, wire
+from .clock import ClockPage, real_monotonic
+from .errors import Unsettled
+from .observer import ObserverClient
+from .processes import Rest, WorkerProcess
+from .provider import Decision, Delayed, Provider, Request
+
+#: A pattern as it travels: name, ordinal, phase.
+WirePattern = tuple[str, int | None, str]
+_PATIENCE_MS: Final = (2, 5, 10, 20, 50)
+
+
+class LiveStage:
+    """The world of one script."""
+
+    def __init__(
+        self,
+        *,
+        page: ClockPage,
+        observer: ObserverClient | None,
+        provider: Provider,
+        deadline_s: float,
+        by_move: bool,
+    ) -> None:
+        self.page: Final = page
+        self.provider: Final = provider
+        self._observer: Final = observer
+        self._deadline_s: Final = deadline_s
+        #: Attribution move by move, where commits can't be seen one by one.
+        self._by_move: Final = by_move
+        self.rows: list[tuple[Any, ...]] = []
+        #: Label -> its present incarnation; `everyone` has the past ones too.
+        self.workers: dict[str, WorkerProcess] = {}
+        self.everyone: list[WorkerProcess] = []
+        #: Declared tables as last read.
+        self.tables: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+        self._by_fd: dict[int, WorkerProcess] = {}
+        self._poller = select.poll()
+        self._requests = 0
+        self._arrivals = 0
+        self._turn: tuple[WorkerProcess, int] | None = None
+        self._queue: deque[tuple[WorkerProcess, int]] = deque()
+
+    # -- events ------------------------------------------------------------------------------
+
+    def now_ns(self) -> int:
+        """The stage's time."""
+        return self.page.now_ns()
+
+    def record(self, kind: str, *fields: Any) -> None:
+        """Append an event."""
+        self.rows.append((kind, len(self.rows) + 1, self.page.now_ns(), *fields))
+
+    def note(self, text: str, *, who: str = "") -> None:
+        """A remark for the reader."""
+        self.record("noted", who, text)
+
+    def observe(self, who: str, thread: str = "", connection: int = 0, txn: int = 0) -> None:
+        """Read what has been committed since the last look, and put it to `who`."""
+        if self._observer is None:
+            return
+        changes = self._observer.read()
+        if not changes:
+            return
+        for table, key, _old, new in changes:
+            rows = self.tables.setdefault(table, {})
+            if new is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = new
+        self.record("commit", who, thread, connection, txn, changes)
+
+    def write_lock(self) -> str:
+        """Whether the database's write lock is free at this moment."""
+        return self._observer.write_lock() if self._observer is not None else "unknown"
+
+    # -- workers -----------------------------------------------------------------------------
+
+    def add(self, worker: WorkerProcess) -> None:
+        """A new incarnation enters; it comes to its start."""
+        self.workers[worker.label] = worker
+        self.everyone.append(worker)
+        self._by_fd[worker.fd] = worker
+        self._poller.register(worker.fd, select.POLLIN)
+        life = worker.life
+        self.record("spawned", life.who, worker.pid, life.name, life.job)
+        self.settle(worker)
+
+    def leave(self, worker: WorkerProcess, how: str) -> None:
+        """An incarnation is over: what it had sent is served, then its channel is closed."""
+        if worker.fd in self._by_fd:
+            self._drain(worker)
+            self._poller.unregister(worker.fd)
+            del self._by_fd[worker.fd]
+        worker.rests.clear()
+        self._give_turn_back(worker)
+        processes.kill_session(worker)
+        self.observe(worker.who)
+        self.record("ended", worker.who, how)
+        processes.close(worker)
+
+    def let_out(self, worker: WorkerProcess) -> None:
+        """A warm worker leaves this script alive, for the next one."""
+        self._poller.unregister(worker.fd)
+        del self._by_fd[worker.fd]
+
+    def _drain(self, worker: WorkerProcess) -> None:
+        worker.end.setblocking(False)
+        try:
+            while True:
+                self._handle(worker, wire.receive(worker.fd), dead=True)
+        except (EOFError, OSError):
+            return
+
+    # -- moves -------------------------------------------------------------------------------
+
+    def move(
+        self, worker: WorkerProcess, *, until: WirePattern | None = None, again: bool = False
+    ) -> bool:
+        """Let a worker go: each thread that rests, in order of arrival, then its due timers.
+
+        Ends early, True, when a thread is held at `until`. `again`: one that had returned does
+        its job once more.
+        """
+        start = self._arrivals
+        armed = [*worker.holds, *([until] if until else [])]
+        waits = ("held", "lock", "returned") if again else ("held", "lock")
+        going = sorted(
+            (rest.arrived, thread) for thread, rest in worker.rests.items() if rest.wait in waits
+        )
+        for _arrived, thread in going:
+            if thread in worker.rests and not worker.ended:
+                worker.answer(thread, "go", armed=armed)
+                self.settle(worker)
+                if self._is_at(worker, until, since=start):
+                    return self._end_move(worker, reached=True)
+        while self.fire_due(worker, armed=armed):
+            if self._is_at(worker, until, since=start):
+                return self._end_move(worker, reached=True)
+        return self._end_move(worker, reached=False)
+
+    def _end_move(self, worker: WorkerProcess, *, reached: bool) -> bool:
+        if self._by_move:
+            self.observe(worker.who)
+        self.record("settled", worker.who, worker.state(self.now_ns()))
+        return reached
+
+    def fire_due(
+        self, worker: WorkerProcess, *, armed: list[WirePattern] | None = None
+    ) -> bool:
+        """Fire the earliest timer of a worker that is due, and let it settle. False: none is."""
+        timers = worker.timers()
+        if worker.ended or worker.stopped or not timers or timers[0][0] > self.now_ns():
+            return False
+        worker.fire(timers[0][1], armed=worker.holds if armed is None else armed)
+        self.settle(worker)
+        return True
+
+    def _is_at(self, worker: WorkerProcess, until: WirePattern | None, *, since: int) -> bool:
+        from .points import Pattern
+
+        if until is None:
+            return False
+        pattern = Pattern(*until)
+        return any(
+            rest.wait == "held"
+            and rest.arrived > since
+            and pattern.matches(rest.what[0], ordinal=rest.what[1], phase=rest.what[2])
+            for rest in worker.rests.values()
+        )
+
+    def settle(self, *movers: WorkerProcess) -> None:
+        """Serve everyone until the movers are at rest. Raises `Unsettled` at the deadline."""
+        deadline = real_monotonic() + self._deadline_s
+        patience = iter(_PATIENCE_MS)
+        pause_ms = next(patience)
+        while not all(worker.settled for worker in movers):
+            if self.serve(pause_ms):
+                continue
+            pause_ms = next(patience, _PATIENCE_MS[-1])
+            for worker in movers:
+                if not worker.settled:
+                    self._look_from_outside(worker)
+            if real_monotonic() > deadline:
+                self._give_up([worker for worker in movers if not worker.settled])
+
+    def serve(self, timeout_ms: float) -> bool:
+        """Handle whatever messages are there, waiting at most that long for one."""
+        ready = self._poller.poll(timeout_ms)
+        for fd, _events in ready:
+            worker = self._by_fd.get(fd)
+            if worker is None:
+                continue
+            try:
+                message = wire.receive(fd)
+            except (EOFError, OSError, ValueError, TypeError):
+                self._gone(worker)
+                continue
+            self._handle(worker, message)
+        return bool(ready)
+
+    def _gone(self, worker: WorkerProcess) -> None:
+        """The channel is closed: the process has died, or closed it; either way it is over."""
+        if not worker.ended:
+            processes.kill(worker)
+        self.leave(worker, worker.ended)
+
+    def _look_from_outside(self, worker: WorkerProcess) -> None:
+        calls = quiet.rest_of(worker.pid)
+        if calls is None:
+            return
+        if self.page.virtual and set(calls) <= {"lock", "read", "loop"}:
+            idle = "loop" in calls
+            worker.quiet = "idle in its event loop" if idle else "waits for its own threads"
+
+    def _give_up(self, movers: list[WorkerProcess]) -> None:
+        for worker in movers:
+            processes.ask_for_stacks(worker)
+        worst = movers[0]
+        raise Unsettled(
+            worst.who,
+            deadline=f"no known wait within {self._deadline_s:g} s (it {worst.state(0)})",
+            stacks=_tail(worst.life.log),
+            log=worst.life.log,
+        )
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def _handle(self, worker: WorkerProcess, message: Any, *, dead: bool = False) -> None:
+        kind, thread, rows, settlement, payload = message
+        who = worker.who
+        for row in rows:
+            self.record(row[0], who, *row[1:])
+            if row[0] == "passed":
+                worker.passed.append(f"{row[2]}#{row[3]} {row[4]}")
+        worker.quiet = ""
+        if settlement is not None:
+            worker.settlement = settlement
+        if kind == "commit":
+            self.observe(who, *payload)
+            self._give_turn_back(worker)
+            worker.answer(thread, True)
+        elif kind in ("hold", "returned") or (kind == "wait" and not dead):
+            self._rest(worker, thread, kind, payload)
+        elif kind == "effect":
+            self._effect(worker, thread, payload, dead=dead)
+        elif kind == "lookup":
+            name, key, receipt = payload
+            found = self.provider.lookup(key)
+            self.record("looked-up", who, name, key, found)
+            worker.answer(thread, (found, receipt))
+        elif kind == "line":
+            self._new_line(worker, thread, payload)
+        elif kind == "turn":
+            self._queue.append((worker, thread))
+            self._next_turn()
+        elif kind == "no-commit":
+            self._give_turn_back(worker)
+            worker.answer(thread, True)
+
+    def _rest(self, worker: WorkerProcess, thread: int, kind: str, payload: Any) -> None:
+        self._arrivals += 1
+        wait = {"hold": "held", "wait": "lock", "returned": "returned"}[kind]
+        worker.rests[thread] = Rest(wait, payload, self._arrivals)
+        if kind == "returned":
+            self.record("returned", worker.who, *payload)
+
+    def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:
+        _data, fds, _flags, _address = socket.recv_fds(worker.end, 16, 1)
+        worker.lines[thread] = fds[0]
+        if name == f"thread-{thread}":  # no Thread of Python's: the kit's own timekeeper
+            worker.timekeeper = thread
+
+    # -- the turnstile: several movers, one commit at a time -----------------------------------
+
+    def _next_turn(self) -> None:
+        while self._turn is None and self._queue:
+            worker, thread = self._queue.popleft()
+            if not worker.ended:
+                self._turn = (worker, thread)
+                worker.answer(thread, True)
+
+    def _give_turn_back(self, worker: WorkerProcess) -> None:
+        if self._turn is not None and self._turn[0] is worker:
+            self._turn = None
+            self._next_turn()
+
+    # -- effects -----------------------------------------------------------------------------
+
+    def _effect(self, worker: WorkerProcess, thread: int, payload: Any, *, dead: bool) -> None:
+        name, effect, run_id, token, key, receipt, own = payload
+        self._requests += 1
+        request = Request(self._requests, worker.who, effect, run_id, token, key, receipt)
+        store = "own" if own else "provider"
+        self.record(
+            "effect-asked", worker.who, name, request.number, effect, run_id, token, key, receipt,
+            store,
+        )  # fmt: skip
+        if own:
+            worker.answer(thread, (request.number,))
+            return
+        fault = self.provider.take_fault(effect)
+        if fault == "fail":
+            self._respond(worker, thread, request, Decision("failed", "the provider is down"))
+            return
+        self._rest_at_provider(worker, thread, request)
+        if fault == "delay-request":
+            self.provider.delayed.append(Delayed(request, None))
+            return
+        decision = self._decide(request)
+        if fault == "twice":
+            self._decide(request)
+        if fault == "delay-response":
+            self.provider.delayed.append(Delayed(request, decision))
+        elif fault == "lose-response":
+            self.record("effect-answered", request.who, request.number, "lost")
+            worker.answer(thread, (request.number, "lost", "no response came"))
+        elif not dead:
+            self._respond(worker, thread, request, decision)
+
+    def _rest_at_provider(self, worker: WorkerProcess, thread: int, request: Request) -> None:
+        self._arrivals += 1
+        worker.rests[thread] = Rest("provider", request, self._arrivals)
+
+    def _decide(self, request: Request) -> Decision:
+        decision = self.provider.decide(request)
+        self.record(
+            "effect-decided", request.who, request.number, decision.outcome, decision.why
+        )
+        return decision
+
+    def _respond(
+        self, worker: WorkerProcess, thread: int, request: Request, decision: Decision
+    ) -> None:
+        self.record("effect-answered", request.who, request.number, "delivered")
+        worker.answer(thread, (request.number, decision.outcome, decision.why))
+
+    def deliver(self, name: str) -> list[WorkerProcess]:
+        """What is under way for effects of this name arrives; returns who is answered by it."""
+        answered = []
+        for item in self.provider.take_delayed(name):
+            decision = item.decision or self._decide(item.request)
+            for worker in self.everyone:
+                for thread, rest in list(worker.rests.items()):
+                    if rest.wait == "provider" and rest.what is item.request:
+                        self._respond(worker, thread, item.request, decision)
+                        answered.append(worker)
+        return answered
+
+
+def _tail(log: str, *, size: int = 6000) -> str:
+    try:
+        return Path(log).read_bytes()[-size:].decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:
+    """Those that have not ended."""
+    return [worker for worker in workers if not worker.ended]
+
+

@@ -1,0 +1,236 @@
+"""In the lane: worker processes, forked, stopped, continued, killed and reaped by their parent.
+
+Only a direct parent can confirm a stop: `waitpid(WUNTRACED)` is never wrong, `/proc` is about
+processes of several threads. Nothing here waits without the kernel's word for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import wire
+from .worker import STACKS_SIGNAL, Life
+
+#: ident, name, what it waits for, until when (stage time), how many answers it has got
+WireWait = tuple[int, str, str, int, int]
+
+
+@dataclass(slots=True)
+class Rest:
+    """Where one thread rests, and waits for the lane's answer."""
+
+    wait: str
+    what: Any
+    arrived: int
+
+
+@dataclass(slots=True)
+class WorkerProcess:
+    """One worker process and what the lane knows of it."""
+
+    label: str
+    life: Life
+    pid: int
+    end: socket.socket
+    fd: int
+    #: thread -> descriptor on which it reads answers
+    lines: dict[int, int] = field(default_factory=dict)
+    #: thread -> how many answers it was given
+    given: dict[int, int] = field(default_factory=dict)
+    #: thread -> where it rests until answered
+    rests: dict[int, Rest] = field(default_factory=dict)
+    #: what the worker last said: all threads at rest?, threads it can't see, who waits for what
+    settlement: tuple[bool, int, list[WireWait]] | None = None
+    #: rest without a message, found by looking from outside (`quiet`)
+    quiet: str = ""
+    timekeeper: int = 0
+    holds: list[tuple[str, int | None, str]] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+    stopped: bool = False
+    ended: str = ""
+    disturbed: bool = False
+
+    @property
+    def who(self) -> str:
+        """The incarnation, `A#1`."""
+        return self.life.who
+
+    @property
+    def settled(self) -> bool:
+        """Whether every thread is in a known wait, and none was answered since it said so."""
+        if self.ended or self.stopped or self.quiet:
+            return True
+        if self.settlement is None:
+            return False
+        settled, unseen, waits = self.settlement
+        given = self.given
+        return settled and unseen <= 0 and all(got == given.get(i, 0) for i, _, _, _, got in waits)
+
+    def answer(
+        self, thread: int, value: Any, *, armed: list[tuple[str, int | None, str]] | None = None
+    ) -> None:
+        """Let one thread go on."""
+        self.given[thread] = self.given.get(thread, 0) + 1
+        self.rests.pop(thread, None)
+        self.settlement, self.quiet = None, ""
+        with contextlib.suppress(OSError):  # it has just died; its end is read soon
+            wire.send(self.lines.get(thread, self.fd), (value, armed))
+
+    def fire(self, thread: int, *, armed: list[tuple[str, int | None, str]] | None = None) -> None:
+        """Let a timed wait of one thread run out."""
+        self.given[thread] = self.given.get(thread, 0) + 1
+        self.settlement, self.quiet = None, ""
+        with contextlib.suppress(OSError):
+            wire.send(self.lines[self.timekeeper], ([thread], armed))
+
+    def timers(self) -> list[tuple[int, int]]:
+        """`(until_ns, thread)` of every timed wait, earliest first."""
+        waits = self.settlement[2] if self.settlement else []
+        return sorted((until, ident) for ident, _, wait, until, _ in waits if wait == "time")
+
+    def state(self, now_ns: int) -> str:
+        """Where its threads are, in words, for reports."""
+        if self.ended:
+            return self.ended
+        words = [_words(rest) for rest in sorted(self.rests.values(), key=lambda r: r.arrived)]
+        for until, _ident in self.timers():
+            words.append(f"waits {max(0, until - now_ns) / 1e9:g} s more")
+        if self.quiet:
+            words.append(self.quiet)
+        if self.stopped:
+            words.append("stopped")
+        return "; ".join(words) or "runs"
+
+
+def _words(rest: Rest) -> str:
+    if rest.wait == "held":
+        name, ordinal, phase = rest.what
+        return "held at its start" if name == "start" else f"held at {name}#{ordinal} {phase}"
+    return {
+        "lock": "waits for the write lock",
+        "provider": "waits for the provider",
+        "returned": "returned",
+    }[rest.wait]
+
+
+def fork_worker(
+    label: str, life: Life, *, run: Callable[[socket.socket, int], None]
+) -> WorkerProcess:
+    """Fork a worker; `run(its end, our pid)` is its whole life."""
+    ours, theirs = wire.pair()
+    parent_pid = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ours.close()
+            run(theirs, parent_pid)
+        finally:
+            os._exit(70)
+    theirs.close()
+    return WorkerProcess(label=label, life=life, pid=pid, end=ours, fd=ours.fileno())
+
+
+def stop(worker: WorkerProcess) -> bool:
+    """SIGSTOP, confirmed. False when it turned out to be dead."""
+    os.kill(worker.pid, signal.SIGSTOP)
+    _pid, status = os.waitpid(worker.pid, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        worker.stopped = True
+        worker.disturbed = True
+        return True
+    worker.ended = how_it_ended(status)
+    return False
+
+
+def cont(worker: WorkerProcess) -> bool:
+    """SIGCONT, confirmed. False when it turned out to be dead."""
+    os.kill(worker.pid, signal.SIGCONT)
+    _pid, status = os.waitpid(worker.pid, os.WCONTINUED)
+    worker.stopped = False
+    if os.WIFCONTINUED(status):
+        return True
+    worker.ended = how_it_ended(status)
+    return False
+
+
+def kill(worker: WorkerProcess) -> str:
+    """SIGKILL (never SIGTERM: only SIGKILL ends a stopped process), reaped. Returns how it ended.
+
+    What it had sent before it died stays to be read on its channel.
+    """
+    if not worker.ended:
+        os.kill(worker.pid, signal.SIGKILL)
+        reap(worker)
+    return worker.ended
+
+
+def reap(worker: WorkerProcess) -> None:
+    """Wait for a worker that is known to die."""
+    while not worker.ended:
+        _pid, status = os.waitpid(worker.pid, 0)
+        if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+            worker.ended = how_it_ended(status)
+    worker.stopped = False
+    worker.rests.clear()
+
+
+def kill_session(worker: WorkerProcess) -> None:
+    """SIGKILL for what the worker forked and left in its session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(worker.pid, signal.SIGKILL)
+
+
+def reap_strays(known: set[int]) -> int:
+    """Reap whatever else has become our child (we are its subreaper), killing it. Returns count."""
+    strays = 0
+    children = f"/proc/self/task/{os.getpid()}/children"
+    with contextlib.suppress(OSError), open(children, encoding="ascii") as listing:
+        for word in listing.read().split():
+            pid = int(word)
+            if pid not in known:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                strays += 1
+    return strays
+
+
+def close(worker: WorkerProcess) -> None:
+    """Close the lane's descriptors of a worker that has ended."""
+    for line in worker.lines.values():
+        with contextlib.suppress(OSError):
+            os.close(line)
+    worker.lines.clear()
+    worker.end.close()
+
+
+def ask_for_stacks(worker: WorkerProcess, *, patience_s: float = 1.0) -> None:
+    """Have a worker write its threads' stacks to its log; waits until the log has grown."""
+    before = _size(worker.life.log)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(worker.pid, STACKS_SIGNAL)
+    step_s = 0.01
+    while _size(worker.life.log) == before and patience_s > 0:
+        select.select([], [], [], step_s)  # a C handler writes the file; nothing tells us when
+        patience_s -= step_s
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def how_it_ended(status: int) -> str:
+    """`exit 3` or `signal 9`."""
+    if os.WIFSIGNALED(status):
+        return f"signal {os.WTERMSIG(status)}"
+    return f"exit {os.WEXITSTATUS(status)}"

@@ -1,0 +1,354 @@
+"""Inside a worker: its bootstrap, and the handle that a subject's `work(worker)` gets.
+
+A worker is one process and one incarnation. It is held at `start` until the script moves it, runs
+the subject's job, reports what came of it, and stays, idle, until it is moved again (one more
+pass by the same process) or the script ends. Real workers do the same in a loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import functools
+import importlib
+import os
+import random
+import resource
+import signal
+import socket
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from . import guard
+from .channel import Channel, thread_name
+from .clock import ClockPage, WorkerClock
+from .probe import Probe
+from .subject import Subject
+from .subject_source import SubjectSource
+from .vtime import VirtualWaits, patch_time
+
+T = TypeVar("T")
+
+#: The signal on which a worker writes the stacks of its threads to its log, in C, whatever it does.
+STACKS_SIGNAL: Final = signal.SIGRTMIN + 7
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What the lane tells a new incarnation. `who` is `A#1`, `name` its configured name."""
+
+    who: str
+    name: str
+    job: str
+    db: str
+    log: str
+    slot: int
+    argument: str = ""
+
+
+class EffectFailed(Exception):
+    """The provider refused an effect, or failed: `outcome` is `refused` or `failed`."""
+
+    def __init__(self, name: str, outcome: str, why: str) -> None:
+        #: The effect's name.
+        self.name: Final = name
+        #: What the provider decided.
+        self.outcome: Final = outcome
+        super().__init__(f"effect {name!r} was {outcome}: {why}")
+
+
+class Worker:
+    """The kit's side of one incarnation, as the code under test sees it."""
+
+    def __init__(self, life: Life, channel: Channel, page: ClockPage) -> None:
+        self._life: Final = life
+        self._channel: Final = channel
+        self._page: Final = page
+        self._issued = 0
+        #: The clock of this worker: `now_ms()`, `time()`, `wait(event, timeout_ms)`, `sleep(s)`.
+        self.clock: Final = WorkerClock(
+            page, slot=life.slot, on_read=lambda ns: channel.record("clock-read", thread_name(), ns)
+        )
+
+    @property
+    def who(self) -> str:
+        """The incarnation, `A#1`. For logs; a subject that uses it as an identity cheats itself."""
+        return self._life.who
+
+    @property
+    def name(self) -> str:
+        """The configured owner name; two processes may have the same."""
+        return self._life.name
+
+    @property
+    def db(self) -> Path:
+        """The database's path."""
+        return Path(self._life.db)
+
+    def unique(self) -> str:
+        """A suffix that no other incarnation of this stage gets, the same in each replay."""
+        self._issued += 1
+        return f"{self._life.who.replace('#', '.')}-{self._issued}"
+
+    def point(self, name: str) -> None:
+        """A place where a script may hold this worker. Use `apoint` in a coroutine."""
+        points_reach(self._channel, name)
+
+    async def apoint(self, name: str) -> None:
+        """The same in a coroutine: the event loop goes on while this task is held."""
+        await asyncio.to_thread(self.point, name)
+
+    def effect(
+        self,
+        name: str,
+        *,
+        run_id: str | None = None,
+        token: int | None = None,
+        key: str | None = None,
+        apply: Callable[[str], T] | None = None,
+    ) -> T | str:
+        """Do what can't be taken back; answers with a receipt that is unique to this execution.
+
+        Without `apply` it is a request to the stage's provider, which has the fence the subject
+        declared, and is idempotent by `key`. With `apply`, the subject's own effect store is
+        called with the receipt: whether it landed is read from what is committed. Return the
+        receipt as the step's result, and a result that lands in the wrong tenure gives itself away.
+        Raises `EffectFailed` when the provider refuses or fails.
+        """
+        channel = self._channel
+        point = f"effect:{name}"
+        ordinal = channel.count(point)
+        channel.reach(point, ordinal=ordinal, phase="before")
+        self._issued += 1
+        receipt = f"rcpt-{self._life.who}-x{self._issued}z"
+        if apply is not None:
+            request = channel.ask("effect", (thread_name(), name, run_id, token, key, receipt, True))
+            how = "raised BaseException"
+            try:
+                result: T | str = apply(receipt)
+                how = "returned"
+            except BaseException as error:
+                how = f"raised {type(error).__name__}"
+                raise
+            finally:
+                channel.record("effect-answered", request[0], how)
+        else:
+            payload = (thread_name(), name, run_id, token, key, receipt, False)
+            _request, outcome, why = channel.ask("effect", payload, wait="provider")
+            if outcome not in ("accepted", "replayed"):
+                raise EffectFailed(name, outcome, why)
+            result = receipt
+        channel.reach(point, ordinal=ordinal, phase="after")
+        return result
+
+    async def aeffect(self, name: str, **fields: Any) -> Any:
+        """`effect` in a coroutine: the event loop goes on meanwhile."""
+        return await asyncio.to_thread(functools.partial(self.effect, name, **fields))
+
+    def lookup(self, key: str) -> str | None:
+        """Ask the provider what became of `key`: a receipt when it was applied, None when not.
+
+        Raises `EffectFailed` when the provider can't tell.
+        """
+        self._issued += 1
+        payload = (thread_name(), key, f"rcpt-{self._life.who}-x{self._issued}z")
+        found, receipt = self._channel.ask("lookup", payload)
+        if found == "unknown":
+            raise EffectFailed(key, "failed", "the provider can't tell what became of it")
+        return receipt if found == "accepted" else None
+
+
+def points_reach(channel: Channel, name: str) -> None:
+    """A consumer's own point: one instant, phase `before`."""
+    channel.reach(name, ordinal=channel.count(name), phase="before")
+
+
+_current: Channel | None = None
+
+
+def point(name: str) -> None:
+    """A place where a script may hold this process; does nothing outside a worker.
+
+    For a consumer's own code: `from pytest_leasecheck import point`.
+    """
+    if _current is not None:
+        points_reach(_current, name)
+
+
+async def apoint(name: str) -> None:
+    """`point` for coroutines: the event loop goes on while this task is held."""
+    if _current is not None:
+        await asyncio.to_thread(point, name)
+
+
+def live(
+    end: socket.socket,
+    *,
+    parent_pid: int,
+    life: Life,
+    page: ClockPage,
+    source: Subject | SubjectSource,
+    library: Any,
+    turns: bool,
+) -> None:
+    """The life of a worker process, right after the fork. Never returns."""
+    status = 70
+    try:
+        guard.die_with_parent(parent_pid)
+        os.setsid()
+        _redirect(life.log)
+        channel = Channel(_only_line(end))
+        _quiet_signals()
+        _point_modules_at(channel)
+        subject = source if isinstance(source, Subject) else source.load()
+        probe = None
+        waits = VirtualWaits(channel, page.now_ns, virtual=page.virtual)
+        waits.install()
+        if library is not None:
+            probe = Probe(channel, page, library=library, turns=turns)
+            probe.install()
+        _wrap_calls(channel, subject)
+        if subject.clock == "patched" and page.virtual:
+            patch_time(waits, _unrecorded(page, life), start_ns=page.now_ns())
+        _serve(channel, life, page=page, subject=subject, probe=probe)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _serve(
+    channel: Channel, life: Life | None, *, page: ClockPage, subject: Subject, probe: Probe | None
+) -> None:
+    """Live one life after the other (more than one when warm), until the lane says to end."""
+    from .subject import declaration_of
+
+    tables = declaration_of(subject).tables
+    while life is not None:
+        random.seed(life.who)
+        if probe is not None:
+            probe.watch(life.db, tables=tables)
+        worker = Worker(life, channel, page)
+        command = channel.ask("hold", ("start", 1, "before"), wait="held")
+        while command == "go":
+            value, error = _run_job(subject, worker, life)
+            command = channel.ask("returned", (thread_name(), value, error), wait="returned")
+        life = Life(*command[1]) if command[0] == "again" else None
+        if life is not None:
+            _redirect(life.log)
+            channel.reset()
+
+
+def _run_job(subject: Subject, worker: Worker, life: Life) -> tuple[str, str]:
+    """One pass of the job: its value's repr and its error's text."""
+    try:
+        if life.job == "hold_write_lock":
+            return _hold_write_lock(worker), ""
+        job = getattr(subject, life.job)
+        if life.argument:
+            value = job(worker.db, life.argument)
+        else:
+            value = job(worker)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt are outcomes like others
+        traceback.print_exc()
+        sys.stderr.flush()
+        return "", f"{type(error).__name__}: {error}"[:2000]
+    return repr(value)[:2000], ""
+
+
+def _hold_write_lock(worker: Worker) -> str:
+    """The `lock` action: somebody who is no worker holds the database's write lock."""
+    connection = sqlite3.connect(worker.db, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    worker.point("locked")
+    connection.execute("ROLLBACK")
+    connection.close()
+    return "released"
+
+
+def _unrecorded(page: ClockPage, life: Life) -> Callable[[], int]:
+    return lambda: page.now_ns() + page.skew_ns(life.slot)
+
+
+def _redirect(log: str) -> None:
+    """Output goes to the worker's own log; there is no input; no core dumps."""
+    out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.close(out)
+    os.close(null)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable(file=2, all_threads=True)
+    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
+
+
+def _only_line(end: socket.socket) -> socket.socket:
+    """Every descriptor but the control channel is closed; it becomes descriptor 3."""
+    return socket.socket(fileno=guard.keep_only(end.detach()))
+
+
+def _quiet_signals() -> None:
+    """Ctrl-C is pytest's; SIGTERM ends a worker like any other process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _point_modules_at(channel: Channel) -> None:
+    global _current
+    _current = channel
+
+
+def _wrap_calls(channel: Channel, subject: Subject) -> None:
+    """Turn the subject's dotted names into points, in the worker alone: no code is edited."""
+    for name in dict.fromkeys((*subject.claims, *subject.reapers, *subject.calls)):
+        _wrap(channel, name, point_name=f"call:{name}")
+    for name in subject.heartbeats:
+        _wrap(channel, name, point_name="heartbeat")
+
+
+def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
+    module, _, path = dotted.partition(":")
+    owner: Any = importlib.import_module(module)
+    *outer, last = path.split(".")
+    for part in outer:
+        owner = getattr(owner, part)
+    raw = owner.__dict__.get(last, None) if isinstance(owner, type) else None
+    static = isinstance(raw, staticmethod | classmethod)
+    real = getattr(owner, last)
+
+    if asyncio.iscoroutinefunction(real):
+
+        async def around_async(*args: Any, **kwargs: Any) -> Any:
+            ordinal = channel.count(point_name)
+            reach = functools.partial(channel.reach, point_name, ordinal=ordinal)
+            await asyncio.to_thread(reach, phase="before")
+            try:
+                return await real(*args, **kwargs)
+            finally:
+                await asyncio.to_thread(reach, phase="after")
+
+        wrapped: Any = around_async
+    else:
+
+        def around(*args: Any, **kwargs: Any) -> Any:
+            ordinal = channel.count(point_name)
+            channel.reach(point_name, ordinal=ordinal, phase="before")
+            try:
+                return real(*args, **kwargs)
+            finally:
+                channel.reach(point_name, ordinal=ordinal, phase="after")
+
+        wrapped = around
+    functools.update_wrapper(wrapped, real)
+    setattr(owner, last, staticmethod(wrapped) if static else wrapped)
+
+
