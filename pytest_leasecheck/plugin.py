@@ -1,1 +1,165 @@
-"""The pytest plugin."""
+"""The pytest plugin's face: options and light hooks.
+
+Without one of its flags this module imports pytest and nothing more; all else is imported inside
+the functions that need it.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .fixtures import CheckedStage
+
+#: Flags that print something about a subject and run no test.
+_PRINTS = ("leasecheck_doctor", "leasecheck_points", "leasecheck_explain")
+
+_MARKS = (
+    "leasecheck(judge=True, requires=(), holds=...): how the `stage` of this test is judged when"
+    " it ends; also the mark of every item that the leasecheck suite adds.",
+    "leasecheck_subject(subject): the subject of this test's `stage`, a Subject or its"
+    " 'pkg.mod:Name'.",
+)
+
+
+def _seconds(text: str) -> float:
+    """A positive number of seconds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86_400:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options; none does anything unless it is given."""
+    group = parser.getgroup("leasecheck", "failure injection for run leases")
+    group.addoption(
+        "--leasecheck",
+        action="store_true",
+        help="play the leasecheck suite against your runtime: real workers are frozen, killed and"
+        " replaced at exact points, and what was committed is judged",
+    )
+    group.addoption(
+        "--leasecheck-subject",
+        metavar="pkg.mod:Name|reference",
+        help="the Subject that describes your runtime; 'reference' is the one that ships with"
+        " leasecheck (ini: leasecheck_subject)",
+    )
+    group.addoption(
+        "--leasecheck-evidence",
+        metavar="DIR",
+        help="where histories, scripts and worker logs are kept; .leasecheck below rootdir when"
+        " not given (ini: leasecheck_evidence)",
+    )
+    group.addoption(
+        "--leasecheck-keep",
+        action="store_true",
+        help="keep the evidence of tests that pass, too",
+    )
+    group.addoption(
+        "--leasecheck-clock",
+        choices=("auto", "virtual", "wall"),
+        help="the clock that workers see; auto: virtual where the subject takes one, else wall"
+        " (ini: leasecheck_clock)",
+    )
+    group.addoption(
+        "--leasecheck-workers",
+        choices=("fresh", "warm"),
+        help="fresh: a new process for each worker (default); warm: re-used where nothing happened"
+        " to it, faster (ini: leasecheck_workers)",
+    )
+    group.addoption(
+        "--leasecheck-deadline",
+        type=_seconds,
+        metavar="SECONDS",
+        help="real time that one move of a worker may take before the test fails; 10 when not"
+        " given (ini: leasecheck_deadline)",
+    )
+    group.addoption(
+        "--leasecheck-replay",
+        metavar="FILE",
+        help="play one saved script, or the script of a saved history, and nothing else",
+    )
+    group.addoption(
+        "--leasecheck-points",
+        action="store_true",
+        help="print the points that one undisturbed worker of your runtime passes, and exit",
+    )
+    group.addoption(
+        "--leasecheck-explain",
+        action="store_true",
+        help="print how one undisturbed run was understood, commit by commit, and exit",
+    )
+    group.addoption(
+        "--leasecheck-doctor",
+        action="store_true",
+        help="print what this environment can do: interpreter, SQLite, shared memory, what the"
+        " subject's import does, which guarantees hold; and exit",
+    )
+    group.addoption(
+        "--leasecheck-no-hooks",
+        action="store_true",
+        help="behave as if SQLite's symbols were hidden: coarser points, wall clock",
+    )
+    parser.addini("leasecheck_subject", "the Subject to test: pkg.mod:Name or reference")
+    parser.addini("leasecheck_evidence", "where leasecheck's evidence is kept")
+    parser.addini("leasecheck_clock", "auto, virtual or wall")
+    parser.addini("leasecheck_workers", "fresh or warm")
+    parser.addini("leasecheck_deadline", "real seconds that one move of a worker may take")
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let conftests implement our hooks, whether or not the suite runs."""
+    from . import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Print what a flag asks for instead of running tests."""
+    if not any(config.getoption(flag) for flag in _PRINTS):
+        return None
+    from .printing import print_asked
+
+    return print_asked(config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks; with a flag, everything else."""
+    for mark in _MARKS:
+        config.addinivalue_line("markers", mark)
+    if config.getoption("leasecheck") or config.getoption("leasecheck_replay"):
+        from .mount import mount_suite
+
+        mount_suite(config)
+
+
+@pytest.fixture
+def leasecheck_subject(request: pytest.FixtureRequest) -> Any:
+    """The subject of this test's `stage`: its mark's, its class's, else the configured one.
+
+    Override it to say so once for a folder, a file or a class.
+    """
+    from .fixtures import subject_of
+
+    return subject_of(request)
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, leasecheck_subject: Any) -> Iterator[CheckedStage]:
+    """A stage of the test's own: a database, a clock, a provider and real workers.
+
+    When the test ends the stage is healed and drained, and what was committed is judged; see
+    the mark `leasecheck`.
+    """
+    from .fixtures import open_stage
+
+    with open_stage(request, leasecheck_subject) as opened:
+        yield opened

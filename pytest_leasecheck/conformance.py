@@ -1,0 +1,65 @@
+"""The suite as a class in a consumer's own file: ordinary ids, found by every editor.
+
+::
+
+    from pytest_leasecheck.conformance import LeaseConformance
+
+    class TestMyQueue(LeaseConformance):
+        subject = MyQueue
+
+`pytest test_queue.py::TestMyQueue` then plays every scenario against `MyQueue`, with or without
+`--leasecheck`. Leave one out by naming it: `test_some_scenario = None`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from .failure import Unproven
+from .mount import play
+from .runtime import runtime_of
+from .subjects import named
+from .suite import own_groups
+from .testkit.scenario import Scenario
+from .testkit.subject import Subject
+
+
+class LeaseConformance:
+    """Every scenario that ships with leasecheck, a test method each. Set `subject`."""
+
+    subject: ClassVar[type[Subject] | Subject | str]
+
+
+def _method(scenario: Scenario) -> Callable[[Any, pytest.FixtureRequest], None]:
+    """The test method that plays a scenario."""
+
+    @pytest.mark.leasecheck
+    def test(self: Any, request: pytest.FixtureRequest) -> None:
+        given = getattr(self, "subject", None)
+        if given is None:
+            pytest.fail(f"{type(self).__name__} has no subject; set it to yours", pytrace=False)
+        runtime = runtime_of(request.config)
+        try:
+            play(scenario, request.node, runtime, subject=named(given, folders=runtime.folders))
+        except Unproven as unproven:
+            pytest.fail(str(unproven), pytrace=False)
+
+    test.__doc__ = scenario.story
+    return test
+
+
+def _add_methods() -> None:
+    for group in own_groups():
+        for scenario in group.scenarios:
+            name = "test_" + re.sub(r"\W+", "_", scenario.name)
+            method = _method(scenario)
+            method.__name__ = name
+            method.__qualname__ = f"LeaseConformance.{name}"
+            setattr(LeaseConformance, name, method)
+
+
+_add_methods()

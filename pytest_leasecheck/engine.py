@@ -1,0 +1,54 @@
+"""The one place where the plugin reaches for the engine, so that it loads late.
+
+Tests put a quick stand-in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .options import Settings
+    from .testkit.history import History
+    from .testkit.lane import Lane
+    from .testkit.subject import Subject
+    from .testkit.verdict import Verdict
+
+
+def start_lane(subject: Subject, *, settings: Settings, folder: Path) -> Lane:
+    """Start a lane process for a subject. Raises `LeasecheckError`."""
+    from .testkit.lane import Lane, LaneOptions
+
+    options = LaneOptions(
+        folder=folder,
+        clock=settings.clock,
+        workers=settings.workers,
+        hooks=settings.hooks,
+        deadline_s=settings.deadline_s,
+    )
+    return Lane(subject, options=options)
+
+
+def judge(
+    history: History, *, requires: Collection[str], holds: Collection[str], drained: bool
+) -> Verdict:
+    """The verdict over a history."""
+    from .testkit.judge import judge as judge_history
+
+    return judge_history(history, requires=requires, holds=holds, drained=drained)
+
+
+def save_history(history: History, path: Path) -> None:
+    """Write a history as JSON Lines."""
+    from .testkit.history_json import save
+
+    save(history, path)
+
+
+def load_history(path: Path) -> History:
+    """Read one back. Raises `HistoryError`."""
+    from .testkit.history_json import load
+
+    return load(path)

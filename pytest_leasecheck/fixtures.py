@@ -1,0 +1,164 @@
+"""The `stage` fixture: a test that scripts its own disaster, and is judged when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from .failure import Unproven
+from .playing import Result, free_scenario
+from .runtime import Runtime, runtime_of
+from .subjects import Named, named
+from .tally import to_properties
+from .testkit.errors import LeasecheckError
+from .testkit.scenario import ALL_INVARIANTS
+from .testkit.script import Drain
+from .testkit.verdict import Verdict
+
+if TYPE_CHECKING:
+    from .testkit.stage import Stage as _Stage
+else:
+    _Stage = object
+
+
+def subject_of(request: pytest.FixtureRequest) -> Any:
+    """The subject that a test names by its mark or its class, else the configured one."""
+    mark = request.node.get_closest_marker("leasecheck_subject")
+    if mark is not None:
+        if len(mark.args) != 1 or mark.kwargs:
+            raise pytest.UsageError(
+                "@pytest.mark.leasecheck_subject takes one argument, the subject"
+            )
+        return mark.args[0]
+    return runtime_of(request.config).subject
+
+
+class CheckedStage(_Stage):
+    """A `Stage`, and the verdict over what was done on it."""
+
+    def __init__(self, stage: Any, subject: Named, item: pytest.Item, runtime: Runtime) -> None:
+        self._stage = stage
+        self._subject = subject
+        self._item = item
+        self._runtime = runtime
+        self._checked_after = -1
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._stage, name)
+
+    def verdict(
+        self, *, requires: Collection[str] = (), holds: Collection[str] = ALL_INVARIANTS
+    ) -> Verdict:
+        """Judge what was done so far, and do nothing; the end is judged only once drained."""
+        result = self._judged(requires, holds, error=None)
+        if result.verdict is None:
+            raise result.error or LeasecheckError("the history could not be judged")
+        return result.verdict
+
+    def check(
+        self, *, requires: Collection[str] = (), holds: Collection[str] = ALL_INVARIANTS
+    ) -> Verdict:
+        """Heal, drain, judge. Fails the test unless everything that `holds` names does.
+
+        `requires` are moments without which the test proves nothing (`stale attempt by A`).
+        """
+        error = self._settle()
+        result = self._judged(requires, holds, error=error)
+        result = self._runtime.player.keep(result)
+        self._checked_after = len(result.script.actions)
+        self._item.user_properties[:] = [
+            pair for pair in self._item.user_properties if not pair[0].startswith("leasecheck.")
+        ] + to_properties(result.record)
+        if result.outcome != "pass" or result.verdict is None:
+            base = self._runtime.config.invocation_params.dir
+            pytest.fail(str(Unproven(result, base=base)), pytrace=False)
+        return result.verdict
+
+    @property
+    def checked(self) -> bool:
+        """Whether nothing was done since `check` judged."""
+        return self._checked_after == len(self._stage.script.actions)
+
+    def _settle(self) -> LeasecheckError | None:
+        """Heal and drain, unless that is how the script ended already."""
+        actions = self._stage.script.actions
+        if actions and isinstance(actions[-1], Drain):
+            return None
+        try:
+            self._stage.heal()
+            self._stage.drain()
+        except LeasecheckError as error:
+            # What happened up to here is judged all the same.
+            return error
+        return None
+
+    def _judged(
+        self, requires: Collection[str], holds: Collection[str], *, error: LeasecheckError | None
+    ) -> Result:
+        scenario = free_scenario(self._item.name, requires=tuple(requires), holds=tuple(holds))
+        folder = self._runtime.evidence.of(self._item.nodeid)
+        result = Result(
+            nodeid=self._item.nodeid,
+            subject=self._subject,
+            scenario=scenario,
+            script=self._stage.script,
+            error=error,
+            logs={path.stem: path for path in sorted(folder.glob("*.log"))},
+        )
+        try:
+            result = replace(result, history=self._stage.history())
+        except LeasecheckError as late:
+            return replace(result, error=error or late)
+        return self._runtime.player.judge(result, self._item)
+
+
+@contextmanager
+def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[CheckedStage]:
+    """A stage for one test; judged at its end unless the test says otherwise."""
+    runtime = runtime_of(request.config)
+    item = request.node
+    known = subject if isinstance(subject, Named) else named(subject, folders=runtime.folders)
+    judge, requires, holds = _asked(item)
+    lane = runtime.lanes.lane_for(known.subject)
+    try:
+        stage = lane.open_stage(name=runtime.evidence.of(item.nodeid).name)
+    except LeasecheckError:
+        # A lane that could not open a stage is no lane for the next test.
+        runtime.lanes.drop(known.subject)
+        raise
+    checked = CheckedStage(stage, known, item, runtime)
+    try:
+        yield checked
+        if judge and not checked.checked:
+            checked.check(requires=requires, holds=holds)
+    finally:
+        try:
+            stage.close()
+        except LeasecheckError:
+            runtime.lanes.drop(known.subject)
+        if not judge:
+            runtime.evidence.forget(item.nodeid)
+
+
+def _asked(item: pytest.Item) -> tuple[bool, Collection[str], Collection[str]]:
+    """What the test's mark says about judging it."""
+    known: Final = {"judge": True, "requires": (), "holds": ALL_INVARIANTS}
+    given: dict[str, Any] = dict(known)
+    for mark in reversed(list(item.iter_markers("leasecheck"))):
+        unknown = sorted(set(mark.kwargs) - set(known))
+        if unknown or mark.args:
+            what = unknown[0] if unknown else repr(mark.args[0])
+            raise pytest.UsageError(
+                f"@pytest.mark.leasecheck knows judge=, requires= and holds=, not {what}"
+            )
+        given.update(mark.kwargs)
+    for name in ("requires", "holds"):
+        if isinstance(given[name], str):
+            given[name] = (given[name],)
+    return bool(given["judge"]), given["requires"], given["holds"]

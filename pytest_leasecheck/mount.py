@@ -1,0 +1,277 @@
+"""The suite's items: `leasecheck/GROUP::SCENARIO`, added to the session like a file's tests."""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from . import engine
+from .failure import Unproven
+from .playing import free_scenario, unclaimed
+from .runtime import Runtime, runtime_of
+from .subjects import Named
+from .suite import Group, all_groups, find
+from .tally import Record, to_properties
+from .testkit.errors import HistoryError, InputError, ScriptError
+from .testkit.scenario import Scenario
+from .testkit.script import Script, parse_script
+
+#: The first part of every node id of ours.
+TOP: Final = "leasecheck"
+
+
+def mount_suite(config: pytest.Config) -> None:
+    """Check what was asked for, and add our items where they are wanted.
+
+    Raises `pytest.UsageError`: everything that is wrong with the configuration is told here, before
+    any test runs, and once (by pytest-xdist's controller, before there are workers).
+    """
+    runtime = runtime_of(config)
+    asked = split_arguments(config.args, here=config.invocation_params.dir)
+    given = bool(config.option.file_or_dir)
+    if runtime.settings.replay is not None:
+        groups: tuple[Group, ...] = (_replay(runtime.settings.replay, runtime, config),)
+        # A replay plays one script: the consumer's own tests only when they are named.
+        config.args[:] = asked.theirs if given else []
+    elif given and not asked.ours:
+        if runtime.settings.subject is not None:
+            _ = runtime.subject
+        return
+    else:
+        groups = all_groups(config)
+        if given:
+            groups = _selected(groups, asked.ours)
+            config.args[:] = asked.theirs
+    _ = runtime.subject
+    _ = runtime.evidence
+    _check_scripts(groups, runtime)
+    config.pluginmanager.register(Mount(groups), "leasecheck-mount")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line's paths: those that name items of ours, and the consumer's."""
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+
+
+def split_arguments(args: Iterable[str], *, here: Path) -> Arguments:
+    """Tell our ids from the consumer's paths: theirs is what exists.
+
+    A consumer's own folder `leasecheck` is collected, and the suite is played too: a job that names
+    it must not turn green because such a folder came to be.
+    """
+    ours, theirs = [], []
+    for arg in args:
+        path, _, _ = arg.partition("::")
+        clean = os.path.normpath(path)
+        exists = (here / path).exists()
+        named = Path(clean).parts[:1] == (TOP,)
+        if named and (clean == TOP or not exists):
+            ours.append(clean + arg[len(path) :])
+        if not named or exists:
+            theirs.append(arg)
+    return Arguments(tuple(ours), tuple(theirs))
+
+
+class Mount:
+    """Adds the groups to what the session collected."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = tuple(groups)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
+        """For the session, our groups; for a group, its items, also where `--lf` would skip it.
+
+        `--lf` knows a file by its being there, and ours are not; what failed is selected later, by
+        its id.
+        """
+        report: pytest.CollectReport = yield  # type: ignore[assignment]  # pluggy sends the result
+        if isinstance(collector, pytest.Session) and report.passed:
+            report.result = [
+                *report.result,
+                *(GroupNode.from_parent(collector, group=group) for group in self._groups),
+            ]
+        elif isinstance(collector, GroupNode) and report.passed and not report.result:
+            report.result = list(collector.collect())
+        return report  # type: ignore[return-value]  # a wrapper's return value is the result
+
+
+class GroupNode(pytest.Module):
+    """The scenarios of one file. Its path is under rootdir, where plugins expect paths to be."""
+
+    group: Group
+
+    @classmethod
+    def from_parent(cls, parent: Any, *, group: Group, **kw: Any) -> GroupNode:  # type: ignore[override]
+        """Make the node; its id is `leasecheck/GROUP`."""
+        node: GroupNode = super().from_parent(
+            parent, path=parent.config.rootpath / TOP / group.name, **kw
+        )
+        node.group = group
+        node.add_marker(pytest.mark.leasecheck)
+        return node
+
+    def _getobj(self) -> types.ModuleType:
+        """A module for plugins that look into one; nothing is imported."""
+        module = types.ModuleType(f"{TOP}.{self.group.name}")
+        if self.group.file is not None:
+            module.__file__ = str(self.group.file)
+        return module
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        """One item a scenario. The consumer's fixtures are none of theirs."""
+        return [
+            ScenarioItem.from_parent(self, name=scenario.name, scenario=scenario)
+            for scenario in self.group.scenarios
+        ]
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario, played against the configured subject."""
+
+    def __init__(self, *, scenario: Scenario, **kw: Any) -> None:
+        super().__init__(**kw)
+        #: What is played.
+        self.scenario: Final = scenario
+
+    @property
+    def runtime(self) -> Runtime:
+        """The session that it is played in."""
+        return runtime_of(self.config)
+
+    def runtest(self) -> None:
+        """Play, judge, and fail unless it is proven."""
+        play(self.scenario, self, self.runtime)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Our own report for what is unproven; a traceback for what is a fault of ours."""
+        if not isinstance(excinfo.value, Unproven):
+            return super().repr_failure(excinfo, style)
+        shown = excinfo.getrepr(style="value")
+        if shown.reprcrash is not None:
+            shown.reprcrash.message = excinfo.value.headline
+        return shown
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it is, for plugins; its heading in a failure is its id."""
+        return self.path, None, self.nodeid
+
+
+def play(
+    scenario: Scenario, item: pytest.Item, runtime: Runtime, *, subject: Named | None = None
+) -> None:
+    """Play one scenario for an item of any kind; note what it proved. Raises `Unproven`.
+
+    `subject` is the configured one when left out.
+    """
+    subject = subject or runtime.subject
+    reason = unclaimed(scenario, subject.subject)
+    if reason:
+        skipped = Record(
+            subject=subject.label, outcome="not claimed", not_claimed={scenario.name: reason}
+        )
+        item.user_properties += to_properties(skipped)
+        pytest.skip(reason)
+    script = scenario.script_for(subject.subject.danger)
+    result = runtime.player.play(scenario, subject, item, script)
+    item.user_properties += to_properties(result.record)
+    if result.outcome == "not claimed" and result.verdict is not None:
+        pytest.skip("not claimed: " + "; ".join(result.verdict.not_claimed.values()))
+    if result.outcome != "pass":
+        raise Unproven(result, base=runtime.config.invocation_params.dir)
+
+
+def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...]:
+    """The part of the suite that the ids name. Raises `pytest.UsageError` for one that is none."""
+    everything = {
+        f"{group.nodeid}::{scenario.name}" for group in groups for scenario in group.scenarios
+    }
+    known = {TOP, *everything, *(group.nodeid for group in groups)}
+    for wanted in asked:
+        if wanted not in known:
+            raise pytest.UsageError(_no_such(wanted, groups))
+    if TOP in asked:
+        return tuple(groups)
+    chosen = []
+    for group in groups:
+        scenarios = tuple(
+            scenario
+            for scenario in group.scenarios
+            if group.nodeid in asked or f"{group.nodeid}::{scenario.name}" in asked
+        )
+        if scenarios:
+            chosen.append(Group(group.name, scenarios, group.file))
+    return tuple(chosen)
+
+
+def _no_such(wanted: str, groups: Sequence[Group]) -> str:
+    """What there is instead."""
+    within = [group for group in groups if wanted.partition("::")[0] == group.nodeid]
+    names = [
+        f"{group.nodeid}::{scenario.name}" for group in within for scenario in group.scenarios
+    ] or [group.nodeid for group in groups]
+    return f"there is no {wanted}; there are: {', '.join(names) or 'none'}"
+
+
+def _check_scripts(groups: Sequence[Group], runtime: Runtime) -> None:
+    """Refuse scripts that don't parse before any is played: they or `danger` are wrong."""
+    danger = runtime.subject.subject.danger
+    for group in groups:
+        for scenario in group.scenarios:
+            try:
+                scenario.script_for(danger)
+            except ScriptError as error:
+                where = f"{group.nodeid}::{scenario.name} (danger {danger!r})"
+                raise pytest.UsageError(f"the script of {where} does not parse: {error}") from error
+
+
+def _replay(file: Path, runtime: Runtime, config: pytest.Config) -> Group:
+    """The group with the one scenario that a saved file is of."""
+    script = read_saved(file)
+    subject = runtime.subject.subject
+    found = find(all_groups(config), script, danger=subject.danger)
+    name = found.name if found is not None else file.stem
+    base = found or free_scenario(name, requires=(), holds=None)
+    replayed = Scenario(
+        name=name,
+        story=base.story,
+        script=str(script),
+        requires=base.requires,
+        needs=base.needs,
+        holds=base.holds,
+        also=base.also,
+    )
+    return Group("replay", (replayed,), file)
+
+
+def read_saved(file: Path) -> Script:
+    """The script in a saved script or history. Raises `pytest.UsageError`."""
+    try:
+        with file.open("rb") as saved:
+            start = saved.read(1)
+            text = "" if start == b"{" else (start + saved.read()).decode("utf-8")
+        if start == b"{":
+            text = engine.load_history(file).header.script
+        script = parse_script(text)
+    except FileNotFoundError:
+        raise pytest.UsageError(f"--leasecheck-replay: there is no file {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise pytest.UsageError(f"--leasecheck-replay: can't read {file}: {error}") from error
+    except (HistoryError, ScriptError) as error:
+        raise pytest.UsageError(f"--leasecheck-replay={file}: {_all(error)}") from error
+    if not script.actions:
+        raise pytest.UsageError(f"--leasecheck-replay={file}: there is no action in it")
+    return script
+
+
+def _all(error: InputError) -> str:
+    return "; ".join(str(problem) for problem in error.problems)

@@ -1,0 +1,165 @@
+"""Play a scenario, judge it, keep the evidence: what every kind of test of ours does."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import engine
+from .evidence import Evidence, write_private
+from .subjects import Named
+from .tally import Record, record_of
+from .testkit.errors import LaneDied, LeasecheckError
+from .testkit.history import History
+from .testkit.scenario import ALL_INVARIANTS, Scenario
+from .testkit.script import Drain, Script
+from .testkit.subject import Subject
+from .testkit.verdict import Finding, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from .lanes import Lanes
+
+Invariant = Callable[[History, Verdict], Sequence[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that is known about one test once it was played. `kept` is its evidence, or None."""
+
+    nodeid: str
+    subject: Named
+    scenario: Scenario
+    script: Script
+    history: History | None = None
+    verdict: Verdict | None = None
+    error: LeasecheckError | None = None
+    logs: Mapping[str, Path] = field(default_factory=dict)
+    kept: Path | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """A script that could not be carried out fails, whatever else held."""
+        if self.error is not None or self.verdict is None:
+            return "fail"
+        return self.verdict.outcome
+
+    @property
+    def record(self) -> Record:
+        """What the summary adds up."""
+        evidence = str(self.kept or "")
+        if self.verdict is None:
+            return Record(subject=self.subject.label, outcome="fail", evidence=evidence)
+        record = record_of(self.subject.label, self.verdict, evidence=evidence)
+        return replace(record, outcome=self.outcome)
+
+
+def free_scenario(nodeid: str, *, requires: Sequence[str], holds: Sequence[str] | None) -> Scenario:
+    """The scenario of a script that nobody named: a hand-written test, a replay."""
+    return Scenario(
+        name=nodeid,
+        story="",
+        script="",
+        requires=tuple(requires),
+        holds=ALL_INVARIANTS if holds is None else tuple(holds),
+    )
+
+
+def unclaimed(scenario: Scenario, subject: Subject) -> str:
+    """Why a subject need not play a scenario; empty when it must."""
+    missing = sorted(set(scenario.needs) - set(subject.capabilities))
+    return f"not claimed: {', '.join(missing)}" if missing else ""
+
+
+class Player:
+    """Plays and judges for one session."""
+
+    def __init__(
+        self, lanes: Lanes, evidence: Evidence, *, config: pytest.Config, keep: bool
+    ) -> None:
+        self._lanes = lanes
+        self._evidence = evidence
+        self._config = config
+        self._keep = keep
+
+    def play(self, scenario: Scenario, subject: Named, item: pytest.Item, script: Script) -> Result:
+        """Play a script in the subject's lane, and judge what came of it."""
+        result = Result(item.nodeid, subject, scenario, script)
+        try:
+            lane = self._lanes.lane_for(subject.subject)
+            played = lane.play(script, name=self._evidence.of(item.nodeid).name)
+        except LeasecheckError as error:
+            self._replace_if_dead(subject.subject, error)
+            return self.keep(replace(result, error=error))
+        self._replace_if_dead(subject.subject, played.error)
+        result = replace(result, history=played.history, error=played.error, logs=played.logs)
+        return self.keep(self.judge(result, item))
+
+    def judge(self, result: Result, item: pytest.Item) -> Result:
+        """Add the verdict: ours, the scenario's own, and what plugins add; then tell them."""
+        history = result.history
+        if history is None:
+            return result
+        scenario = result.scenario
+        hook = self._config.hook
+        try:
+            verdict = engine.judge(
+                history,
+                requires=scenario.requires,
+                holds=scenario.holds,
+                drained=result.error is None
+                and any(isinstance(action, Drain) for action in result.script.actions),
+            )
+        except LeasecheckError as error:
+            hook.pytest_leasecheck_history(history=history, verdict=None, item=item)
+            return replace(result, error=result.error or error)
+        answers = hook.pytest_leasecheck_invariants(config=self._config)
+        added = (invariant for answer in answers for invariant in answer)
+        for invariant in (*scenario.also, *added):
+            verdict = _with(verdict, tuple(invariant(history, verdict)))
+        hook.pytest_leasecheck_history(history=history, verdict=verdict, item=item)
+        return replace(result, verdict=verdict)
+
+    def keep(self, result: Result) -> Result:
+        """Save script and history of what failed, or of everything when asked; drop the rest."""
+        if result.outcome in ("pass", "not claimed") and not self._keep:
+            self._evidence.forget(result.nodeid)
+            return result
+        folder = self._evidence.of(result.nodeid)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Evidence that can't be written must not hide the verdict it is evidence of.
+        with contextlib.suppress(OSError):
+            write_private(_unused(folder / "script.txt"), str(result.script))
+            if result.history is not None:
+                engine.save_history(result.history, _unused(folder / "history.jsonl"))
+        return replace(result, kept=folder)
+
+    def stage_lane(self, subject: Subject) -> object:
+        """The lane for a test that drives its stage by hand."""
+        return self._lanes.lane_for(subject)
+
+    def _replace_if_dead(self, subject: Subject, error: LeasecheckError | None) -> None:
+        if isinstance(error, LaneDied):
+            self._lanes.drop(subject)
+
+
+def _with(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdict:
+    """The verdict with more findings; a fault among them fails it."""
+    if not findings:
+        return verdict
+    faults = any(finding.severity == "fault" for finding in findings)
+    outcome: Outcome = "fail" if faults else verdict.outcome
+    return replace(verdict, findings=(*verdict.findings, *findings), outcome=outcome)
+
+
+def _unused(path: Path) -> Path:
+    """The same path, or the first numbered one that is free: evidence is never overwritten."""
+    for number in range(2, 1_000):
+        if not path.exists():
+            break
+        path = path.with_name(f"{path.stem.rstrip('0123456789').rstrip('-')}-{number}{path.suffix}")
+    return path

@@ -1,0 +1,182 @@
+"""What is printed instead of running tests: `--leasecheck-doctor`, `-points`, `-explain`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from . import engine
+from .failure import printable
+from .options import Settings, read_settings
+from .playing import free_scenario
+from .subjects import Named, configured
+from .testkit import history as h
+from .testkit.errors import LeasecheckError
+from .testkit.script import parse_script
+from .timeline_text import draw
+
+if TYPE_CHECKING:
+    from .testkit.lane import Facts, Played
+
+#: One worker, undisturbed: what a subject does when nothing goes wrong.
+PLAIN: Final = "submit run-1\nspawn A\nrun A\nheal\ndrain\n"
+
+#: Below this, the databases of a few scripts don't fit.
+_ENOUGH_SHM_MB: Final = 64
+
+
+def print_asked(config: pytest.Config) -> int:
+    """Print what the flags ask for. 0 when all of it could be found out, else 1.
+
+    Raises `pytest.UsageError` for a configuration that can't be meant.
+    """
+    settings = read_settings(config)
+    folders = (config.rootpath, config.invocation_params.dir)
+    doctor = config.getoption("leasecheck_doctor")
+    # The doctor is whom one asks when nothing is set up yet.
+    subject = (
+        None
+        if doctor and settings.subject is None
+        else configured(settings.subject, folders=folders)
+    )
+    ok = True
+    with tempfile.TemporaryDirectory(prefix="leasecheck-") as folder:
+        if doctor:
+            ok &= _print_doctor(settings, subject, Path(folder))
+        if subject is not None and config.getoption("leasecheck_points"):
+            ok &= _print_points(settings, subject, Path(folder))
+        if subject is not None and config.getoption("leasecheck_explain"):
+            ok &= _print_explained(settings, subject, Path(folder))
+    return 0 if ok else 1
+
+
+def _print_doctor(settings: Settings, subject: Named | None, folder: Path) -> bool:
+    for name, text in environment():
+        _row(name, text)
+    if subject is None:
+        _row("subject", "none named; name one to see what it allows (--leasecheck-subject=…)")
+        return True
+    _row("subject", subject.label)
+    try:
+        lane = engine.start_lane(subject.subject, settings=settings, folder=folder)
+    except LeasecheckError as error:
+        _row("lane", f"does not start: {error}")
+        return False
+    try:
+        facts: Facts = lane.facts
+    finally:
+        lane.close()
+    _row("its import", facts.imports or "opens no database and starts no thread")
+    _row("points in SQL", "yes" if facts.hooks else "no: SQLite's symbols can't be reached")
+    for number, held in enumerate(facts.guarantees):
+        _row("holds" if number == 0 else "", held)
+    for number, fell in enumerate(facts.fallen):
+        _row("does not hold" if number == 0 else "", fell)
+    return True
+
+
+def environment() -> Iterator[tuple[str, str]]:
+    """What can be found out without a subject."""
+    kind = platform.python_implementation()
+    yield "interpreter", f"{kind} {platform.python_version()} ({sys.executable})"
+    yield "pytest", pytest.__version__
+    yield "kernel", f"{platform.system()} {platform.release()}"
+    yield "SQLite", f"{sqlite3.sqlite_version}; {_symbols()}"
+    yield "/dev/shm", _shared_memory()
+    cores = len(os.sched_getaffinity(0))
+    yield "cores", f"{cores} usable (one lane each)"
+
+
+def _symbols() -> str:
+    """Whether this interpreter's SQLite can be watched: asked of a process that has it loaded."""
+    import ctypes
+
+    try:
+        import _sqlite3
+
+        library = ctypes.CDLL(_sqlite3.__file__)
+        _ = library.sqlite3_trace_v2
+    except (AttributeError, OSError, ImportError):
+        return "its symbols are hidden: coarser points, wall clock"
+    return "its symbols can be reached"
+
+
+def _shared_memory() -> str:
+    try:
+        room = os.statvfs("/dev/shm")
+    except OSError as error:
+        return f"missing ({error.strerror}): databases go to the temporary folder, slower"
+    free = room.f_bavail * room.f_frsize // 2**20
+    size = room.f_blocks * room.f_frsize // 2**20
+    little = "; that is little" if free < _ENOUGH_SHM_MB else ""
+    writable = "" if os.access("/dev/shm", os.W_OK) else "; not writable"
+    return f"{size} MB, {free} MB free{little}{writable}"
+
+
+def _print_points(settings: Settings, subject: Named, folder: Path) -> bool:
+    """The map that scripts name points from, in the order in which they were passed."""
+    played = _play_plain(settings, subject, folder)
+    if played is None:
+        return False
+    print(f"points of {subject.label}: one worker, one run, nothing goes wrong")
+    for event in played.history:
+        if isinstance(event, h.Passed) and event.who.startswith("A#"):
+            print(printable(f"  {event.point}#{event.ordinal} {event.phase}"))
+    print("hold a worker at one of them with: until A 'POINT' (the number may be left out)")
+    return _told_all(played)
+
+
+def _print_explained(settings: Settings, subject: Named, folder: Path) -> bool:
+    """How a plain run was understood, commit by commit."""
+    played = _play_plain(settings, subject, folder)
+    if played is None:
+        return False
+    scenario = free_scenario("plain", requires=(), holds=None)
+    verdict = engine.judge(
+        played.history, requires=(), holds=scenario.holds, drained=played.error is None
+    )
+    print(f"a plain run of {subject.label}, as it was understood")
+    for line in draw(played.history, verdict):
+        print(printable(f"  {line}"))
+    print("tenures")
+    for tenure in verdict.tenures:
+        until = f"{tenure.ended or 'ended'} at {tenure.until}" if tenure.until else "in force"
+        print(printable(f"  {tenure}: since {tenure.since}, {until}"))
+    if not verdict.tenures:
+        print("  none: no commit looked like a claim; is the lease declared where it is written?")
+    for finding in verdict.findings:
+        print(printable(f"  {finding.invariant} {finding.title}: {finding.text}"))
+    for name, why in verdict.not_claimed.items():
+        print(printable(f"  {name} is not judged: {why}"))
+    return _told_all(played)
+
+
+def _play_plain(settings: Settings, subject: Named, folder: Path) -> Played | None:
+    try:
+        lane = engine.start_lane(subject.subject, settings=settings, folder=folder)
+        try:
+            return lane.play(parse_script(PLAIN), name="plain")
+        finally:
+            lane.close()
+    except LeasecheckError as error:
+        print(printable(str(error)))
+        return None
+
+
+def _told_all(played: Played) -> bool:
+    if played.error is None:
+        return True
+    print(printable(f"the plain run was not played to its end: {played.error}"))
+    return False
+
+
+def _row(name: str, text: str) -> None:
+    print(printable(f"{name:<15}{text}"))

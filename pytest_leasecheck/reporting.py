@@ -1,0 +1,141 @@
+"""The terminal summary: the subject, the three assertions with their counts, the evidence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from .tally import PROMISES, Promise, Record, total
+
+_WIDTH: Final = max(len(promise.text) for promise in PROMISES)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A word in colour, and the rest of its line."""
+
+    word: str
+    text: str
+    markup: Mapping[str, bool] = field(default_factory=dict)
+
+
+_HELD: Final = {"green": True}
+_BROKEN: Final = {"red": True, "bold": True}
+_OPEN: Final = {"yellow": True}
+
+
+def write_summary(
+    terminal: pytest.TerminalReporter, records: Mapping[str, Record], *, base: Path
+) -> None:
+    """Write our section; nothing when no test of ours ran."""
+    if not records:
+        return
+    terminal.section("leasecheck", sep="=")
+    subjects = tuple(dict.fromkeys(record.subject for record in records.values()))
+    for subject in subjects:
+        own = {name: one for name, one in records.items() if one.subject == subject}
+        terminal.write("subject       ")
+        terminal.write(f"{subject}\n", bold=True)
+        for line in summary(own):
+            terminal.write(f"{line.word:<14}", **line.markup)
+            terminal.write(f"{line.text}\n")
+    folders = sorted({record.evidence for record in records.values() if record.evidence})
+    if folders:
+        terminal.write(f"evidence      {_shown(os.path.commonpath(folders), base)}\n")
+
+
+def summary(records: Mapping[str, Record]) -> Iterator[Line]:
+    """The lines about one subject's tests."""
+    played = {name: one for name, one in records.items() if one.outcome != "not claimed"}
+    for promise in PROMISES:
+        yield _promise(promise, played)
+    headlines = {name for promise in PROMISES for name in promise.invariants}
+    for name in sorted(_broken(played.values()) - headlines):
+        yield Line("BROKEN", f"{name}: {_where(played, (name,))}", _BROKEN)
+    open_ = [name for name, one in played.items() if one.outcome == "inconclusive"]
+    if open_:
+        yield Line(
+            "inconclusive", f"{_number(len(open_), 'test')} proved nothing: {_list(open_)}", _OPEN
+        )
+    failed = [name for name, one in played.items() if one.outcome == "fail" and not one.broken]
+    if failed:
+        yield Line("not played", f"{_number(len(failed), 'test')}: {_list(failed)}", _BROKEN)
+    yield from _not_claimed(records.values())
+
+
+def _promise(promise: Promise, played: Mapping[str, Record]) -> Line:
+    """One assertion: held, broken, or not shown, and what that rests on."""
+    records = tuple(played.values())
+    basis, times = _basis(promise, records)
+    text = f"{promise.text:<{_WIDTH}}  {basis}"
+    broken = set(promise.invariants) & _broken(records)
+    if broken:
+        return Line("BROKEN", f"{text}; {_where(played, sorted(broken))}", _BROKEN)
+    unclaimed = all(promise.invariants[0] in one.not_claimed for one in records)
+    if records and unclaimed:
+        return Line("not claimed", f"{promise.text:<{_WIDTH}}", _OPEN)
+    if not times:
+        return Line("not shown", text, _OPEN)
+    if any(one.outcome in ("inconclusive", "fail") for one in records):
+        return Line("not broken", text, _OPEN)
+    return Line("held", text, _HELD)
+
+
+def _basis(promise: Promise, records: Sequence[Record]) -> tuple[str, int]:
+    """The counts behind an assertion, and how often it could have been broken."""
+    counts = total(records)
+    if "V1" in promise.invariants:
+        landed = counts.stale_attempts - sum(one.refused for one in records)
+        told = f"{landed} landed" if landed else "none landed"
+        attempts = _number(counts.stale_attempts, "stale attempt")
+        tail = f", {told}" if counts.stale_attempts else ""
+        return f"{_number(counts.scripts, 'script')}, {attempts}{tail}", counts.stale_attempts
+    if "V4" in promise.invariants:
+        reconciled = _number(counts.reconciliations, "reconciliation")
+        return (
+            f"{_number(counts.interruptions, 'interruption')}, {reconciled}",
+            counts.interruptions,
+        )
+    return f"{_number(counts.runs, 'run')} checked", counts.runs
+
+
+def _not_claimed(records: Iterable[Record]) -> Iterator[Line]:
+    """What was not judged, by reason: never silently passed."""
+    reasons: dict[str, list[str]] = {}
+    for record in records:
+        for name, why in record.not_claimed.items():
+            named = reasons.setdefault(why.removeprefix("not claimed: "), [])
+            if name not in named:
+                named.append(name)
+    for why, names in reasons.items():
+        yield Line("not claimed", f"{why} ({_list(names)})")
+
+
+def _broken(records: Iterable[Record]) -> set[str]:
+    return {name for record in records for name in record.broken}
+
+
+def _where(played: Mapping[str, Record], invariants: Sequence[str]) -> str:
+    at = [name for name, one in played.items() if set(invariants) & set(one.broken)]
+    return f"{', '.join(invariants)} in {_list(at)}"
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _shown(path: str, base: Path) -> str:
+    try:
+        return str(Path(path).relative_to(base))
+    except ValueError:
+        return path

@@ -1,0 +1,124 @@
+"""One session of ours inside pytest's: settings, subject, lanes, evidence, and what was proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from . import subjects
+from .evidence import Evidence, make_session_folder
+from .lanes import Lanes
+from .options import Settings, read_settings
+from .playing import Player
+from .subjects import Named
+from .tally import Record, from_properties
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+_KEY: Final = pytest.StashKey["Runtime"]()
+_SENT: Final = "leasecheck_folder"
+
+
+def runtime_of(config: pytest.Config) -> Runtime:
+    """The session's runtime; made, and registered as a plugin, on first use.
+
+    Raises `pytest.UsageError` for settings that can't be meant.
+    """
+    runtime = config.stash.get(_KEY, None)
+    if runtime is None:
+        runtime = Runtime(config, read_settings(config))
+        config.stash[_KEY] = runtime
+        config.pluginmanager.register(runtime, "leasecheck-runtime")
+    return runtime
+
+
+@dataclass(eq=False)
+class Runtime:
+    """The plugin object that is registered once anything of ours is wanted."""
+
+    config: pytest.Config
+    settings: Settings
+    #: What each test proved, by node id; in pytest-xdist's controller, of all workers.
+    records: dict[str, Record] = field(default_factory=dict)
+
+    @cached_property
+    def subject(self) -> Named:
+        """The configured subject. Raises `pytest.UsageError` when there is none."""
+        return subjects.configured(self.settings.subject, folders=self.folders)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where a subject's module is looked for when no path leads to it."""
+        return (self.config.rootpath, self.config.invocation_params.dir)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """This session's folder; a worker of pytest-xdist has its own inside the controller's."""
+        sent = getattr(self.config, "workerinput", {})
+        if _SENT not in sent:
+            return make_session_folder(self.settings.evidence, rootpath=self.config.rootpath)
+        folder = Path(sent[_SENT]) / str(sent["workerid"])
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return Evidence(folder)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The lanes; none is started yet."""
+        return Lanes(self.settings, folder=self.evidence.folder)
+
+    @cached_property
+    def player(self) -> Player:
+        """What plays and judges."""
+        return Player(self.lanes, self.evidence, config=self.config, keep=self.settings.keep)
+
+    def pytest_report_header(self) -> list[str]:
+        """What is being tested, before anything is."""
+        told = self.__dict__
+        subject = told["subject"].label if "subject" in told else "given by each test"
+        settings = self.settings
+        lines = [f"leasecheck: {subject}; clock {settings.clock}, workers {settings.workers}"]
+        if "evidence" in told and self.evidence.notice:
+            lines.append(f"leasecheck: {self.evidence.notice}")
+        return lines
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        """Tell a worker of pytest-xdist where evidence goes."""
+        node.workerinput[_SENT] = str(self.evidence.folder)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what a test proved; its properties are complete when it is torn down."""
+        if report.when == "teardown":
+            record = from_properties(report.user_properties)
+            if record is not None:
+                self.records[report.nodeid] = record
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was proved."""
+        from .reporting import write_summary
+
+        write_summary(terminalreporter, self.records, base=self.config.invocation_params.dir)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self) -> Iterator[None]:
+        """Close the lanes once everything was torn down."""
+        try:
+            return (yield)
+        finally:
+            self._close()
+
+    def pytest_unconfigure(self) -> None:
+        """Close what an interrupted session left open, and remove what is empty."""
+        self._close()
+        if "evidence" in self.__dict__:
+            self.evidence.tidy()
+
+    def _close(self) -> None:
+        if "lanes" in self.__dict__:
+            self.lanes.close()

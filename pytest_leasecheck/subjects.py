@@ -1,0 +1,142 @@
+"""From what a user wrote to a Subject; every mistake is one readable line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from .testkit.subject import CAPABILITIES, Subject
+
+#: What `reference` stands for.
+REFERENCE: Final = "pytest_leasecheck.scenarios.reference_subject:ReferenceSubject"
+
+_NO_SUBJECT: Final = """\
+leasecheck needs to know what to test. Describe your runtime in a Subject and name it:
+  on the command line    --leasecheck-subject=yourpkg.leasecheck:YourSubject
+  or in pytest.ini       leasecheck_subject = yourpkg.leasecheck:YourSubject
+To see the suite at work on the runtime that ships with leasecheck:
+  pytest --leasecheck --leasecheck-subject=reference leasecheck"""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A subject, and the name that reports give it."""
+
+    subject: Subject
+    label: str
+
+    @property
+    def flag(self) -> str:
+        """The option that names it, for a command to paste; empty where no option can."""
+        if "<" in self.label:
+            return ""
+        short = "reference" if self.label == REFERENCE else self.label
+        return f"--leasecheck-subject={short}"
+
+
+def configured(text: str | None, *, folders: Sequence[Path]) -> Named:
+    """The subject that an option or the ini file names; `folders` are searched for it last.
+
+    Raises `pytest.UsageError` when there is none, or when it can't be had.
+    """
+    if text is None:
+        raise pytest.UsageError(_NO_SUBJECT)
+    return named(text, folders=folders)
+
+
+def named(given: object, *, folders: Sequence[Path] = ()) -> Named:
+    """A subject from an instance, a class, or `pkg.mod:Name`. Raises `pytest.UsageError`."""
+    written = given
+    if isinstance(given, str):
+        given = _load(REFERENCE if given == "reference" else given, folders)
+    if isinstance(given, type) and issubclass(given, Subject):
+        kind: type[Subject] = given
+        try:
+            subject = given()
+        except Exception as error:
+            raise pytest.UsageError(
+                f"the subject {_label(kind)} can't be made without arguments:"
+                f" {type(error).__name__}: {error}"
+            ) from error
+    elif isinstance(given, Subject):
+        subject, kind = given, type(given)
+    else:
+        raise pytest.UsageError(
+            f"leasecheck's subject {written!r} is not a Subject but a {_kind(given)}; derive it"
+            " from pytest_leasecheck.testkit.subject.Subject"
+        )
+    _check(subject, _label(kind))
+    return Named(subject, _label(kind))
+
+
+def _check(subject: Subject, label: str) -> None:
+    """Refuse what no scenario could work with."""
+    if getattr(subject, "runs", None) is None:
+        raise pytest.UsageError(
+            f"the subject {label} declares no `runs`; say where its runs and their lease are:"
+            " runs = RunTable(table, id=..., lease=Lease(owner=...))"
+        )
+    unknown = sorted(set(subject.capabilities) - CAPABILITIES)
+    if unknown:
+        known = ", ".join(sorted(CAPABILITIES))
+        raise pytest.UsageError(
+            f"the subject {label} claims {', '.join(map(repr, unknown))};"
+            f" what can be claimed is: {known}"
+        )
+
+
+def _load(text: str, folders: Sequence[Path]) -> object:
+    """Import `pkg.mod` and get `Name` from it."""
+    module_name, colon, path = text.partition(":")
+    if not colon or not module_name or not path:
+        raise pytest.UsageError(
+            f"leasecheck's subject {text!r} is not of the form pkg.mod:Name (or: reference)"
+        )
+    found: object = _import(module_name, text, folders)
+    for name in path.split("."):
+        if not hasattr(found, name):
+            close = get_close_matches(name, dir(found), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise pytest.UsageError(
+                f"leasecheck's subject {text!r}: {module_name} has no {name!r}{hint}"
+            )
+        found = getattr(found, name)
+    return found
+
+
+def _import(module_name: str, text: str, folders: Sequence[Path]) -> object:
+    """Import a module; where no path leads to it, look in the project's own folders too.
+
+    The console script `pytest` puts no folder on the path, unlike `python -m pytest`.
+    """
+    try:
+        try:
+            return importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name != module_name.partition(".")[0] or not folders:
+                raise
+            sys.path.extend(str(item) for item in folders if str(item) not in sys.path)
+            importlib.invalidate_caches()
+            return importlib.import_module(module_name)
+    except Exception as error:
+        what = (
+            f"there is no module {error.name!r}"
+            if isinstance(error, ModuleNotFoundError)
+            else f"importing {module_name} raised {type(error).__name__}: {error}"
+        )
+        raise pytest.UsageError(f"leasecheck's subject {text!r}: {what}") from error
+
+
+def _label(kind: type[Subject]) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _kind(given: object) -> str:
+    return f"class {given.__name__!r}" if isinstance(given, type) else type(given).__name__

@@ -1,0 +1,91 @@
+"""Which scenarios there are: ours, one group a file, and those that plugins add."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from . import scenarios
+from .testkit.scenario import Scenario
+from .testkit.script import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The scenarios of one file, mounted as `leasecheck/NAME`; `file` is where they are written."""
+
+    name: str
+    scenarios: tuple[Scenario, ...]
+    file: Path | None = None
+
+    @property
+    def nodeid(self) -> str:
+        """The node id of the group."""
+        return f"leasecheck/{self.name}"
+
+
+def own_groups() -> tuple[Group, ...]:
+    """The scenarios that ship with leasecheck, by file name."""
+    groups = []
+    for found in sorted(pkgutil.iter_modules(scenarios.__path__), key=lambda item: item.name):
+        module = importlib.import_module(f"{scenarios.__name__}.{found.name}")
+        told = tuple(getattr(module, "SCENARIOS", ()))
+        if told:
+            groups.append(Group(found.name, told, Path(module.__file__ or "")))
+    return tuple(groups)
+
+
+def all_groups(config: pytest.Config) -> tuple[Group, ...]:
+    """Ours and those of `pytest_leasecheck_scenarios`. Raises `pytest.UsageError`."""
+    groups = [*own_groups(), *_added(config)]
+    names = [group.name for group in groups]
+    for group in groups:
+        if names.count(group.name) > 1:
+            raise pytest.UsageError(
+                f"two plugins add scenarios under {group.nodeid}; rename one of them"
+            )
+        ids = [scenario.name for scenario in group.scenarios]
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        if twice:
+            raise pytest.UsageError(f"{group.nodeid} has two scenarios named {twice[0]!r}")
+    return tuple(groups)
+
+
+def find(groups: Iterable[Group], script: Script, *, danger: str) -> Scenario | None:
+    """The scenario whose script this is: a replay is judged as its scenario is."""
+    for group in groups:
+        for scenario in group.scenarios:
+            if scenario.script_for(danger) == script:
+                return scenario
+    return None
+
+
+def _added(config: pytest.Config) -> Iterable[Group]:
+    """One group for each plugin that adds scenarios."""
+    hook = "pytest_leasecheck_scenarios"
+    manager = config.pluginmanager
+    theirs = [impl.plugin for impl in getattr(config.hook, hook).get_hookimpls()]
+    for plugin in theirs:
+        rest = [other for other in theirs if other is not plugin]
+        answers = manager.subset_hook_caller(hook, remove_plugins=rest)(config=config)
+        told = tuple(scenario for answer in answers for scenario in answer)
+        name = _group_name(str(manager.get_name(plugin)))
+        for scenario in told:
+            if not isinstance(scenario, Scenario):
+                raise pytest.UsageError(
+                    f"{hook} of {name!r} returned a {type(scenario).__name__}, not a Scenario"
+                )
+        if told:
+            yield Group(name, told)
+
+
+def _group_name(plugin_name: str) -> str:
+    """A conftest is registered under its path: its file name is enough."""
+    stem = Path(plugin_name).name.removesuffix(".py")
+    return re.sub(r"[^\w.-]+", "-", stem)

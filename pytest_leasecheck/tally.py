@@ -1,0 +1,114 @@
+"""What each test proved, small enough to travel as junit properties, and the sum of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from .testkit.verdict import Counts, Verdict
+
+_PREFIX: Final = "leasecheck."
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One test's contribution. `broken` are invariants; `refused` is out of `stale_attempts`."""
+
+    subject: str
+    outcome: str
+    counts: Counts = field(default_factory=Counts)
+    refused: int = 0
+    broken: tuple[str, ...] = ()
+    notes: int = 0
+    not_claimed: Mapping[str, str] = field(default_factory=dict)
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One of the three assertions, in the words that users know, and the invariants behind it."""
+
+    text: str
+    invariants: tuple[str, ...]
+
+
+#: The three headlines, in order.
+PROMISES: Final = (
+    Promise("a stale token never writes", ("V1", "V3", "V6")),
+    Promise("each interrupted step is reconciled exactly once", ("V4",)),
+    Promise("no run stays leased", ("V5",)),
+)
+
+
+def record_of(subject: str, verdict: Verdict, *, evidence: str = "") -> Record:
+    """What a verdict contributes."""
+    faults = [finding for finding in verdict.findings if finding.severity == "fault"]
+    return Record(
+        subject=subject,
+        outcome=verdict.outcome,
+        counts=verdict.counts,
+        refused=sum(attempt.outcome != "landed" for attempt in verdict.attempts),
+        broken=tuple(sorted({finding.invariant for finding in faults})),
+        notes=len(verdict.findings) - len(faults),
+        not_claimed=dict(verdict.not_claimed),
+        evidence=evidence,
+    )
+
+
+def to_properties(record: Record) -> list[tuple[str, object]]:
+    """A record as flat name-value pairs: readable in a junit file, and safe to send."""
+    pairs: list[tuple[str, object]] = [
+        ("subject", record.subject),
+        ("outcome", record.outcome),
+        *((item.name, getattr(record.counts, item.name)) for item in fields(Counts)),
+        ("refused", record.refused),
+        ("notes", record.notes),
+    ]
+    if record.broken:
+        pairs.append(("broken", " ".join(record.broken)))
+    if record.evidence:
+        pairs.append(("evidence", record.evidence))
+    pairs += [(f"not claimed.{name}", why) for name, why in record.not_claimed.items()]
+    return [(_PREFIX + name, value) for name, value in pairs]
+
+
+def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
+    """The record among a report's properties; None when the test was none of ours."""
+    found: dict[str, object] = {}
+    for pair in properties:
+        name, value = pair
+        if isinstance(name, str) and name.startswith(_PREFIX):
+            found[name.removeprefix(_PREFIX)] = value
+    if "outcome" not in found:
+        return None
+    claims = "not claimed."
+    return Record(
+        subject=str(found.get("subject", "")),
+        outcome=str(found["outcome"]),
+        counts=Counts(**{item.name: _number(found.get(item.name)) for item in fields(Counts)}),
+        refused=_number(found.get("refused")),
+        broken=tuple(str(found.get("broken", "")).split()),
+        notes=_number(found.get("notes")),
+        not_claimed={
+            name.removeprefix(claims): str(why)
+            for name, why in found.items()
+            if name.startswith(claims)
+        },
+        evidence=str(found.get("evidence", "")),
+    )
+
+
+def total(records: Iterable[Record]) -> Counts:
+    """All counts added up."""
+    records = tuple(records)
+    return Counts(
+        **{
+            item.name: sum(getattr(one.counts, item.name) for one in records)
+            for item in fields(Counts)
+        }
+    )
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float | str) else 0
