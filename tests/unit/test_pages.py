@@ -35,3 +35,10 @@ def test_reference_has_a_row_for_each_action() -> None:
     documented = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     in_code = {(action.__doc__ or "").split("`")[1] for action in get_args(Action)}
     assert documented == in_code
+
+
+def test_reference_has_a_row_for_each_option() -> None:
+    page = (PROJECT / "docs" / "reference" / "options.md").read_text()
+    documented = set(re.findall(r"^\| `(--leasecheck[a-z-]*)", page, flags=re.MULTILINE))
+    plugin = (PROJECT / "pytest_leasecheck" / "plugin.py").read_text()
+    assert documented == set(re.findall(r'"(--leasecheck[a-z-]*)",$', plugin, flags=re.MULTILINE))
