@@ -49,9 +49,7 @@ class Actor:
 
     # -- workers -----------------------------------------------------------------------------
 
-    def _spawn(
-        self, label: str, *, name: str, job: str, argument: str = ""
-    ) -> WorkerProcess:
+    def _spawn(self, label: str, *, name: str, job: str, argument: str = "") -> WorkerProcess:
         number = self._lives.get(label, 0) + 1
         self._lives[label] = number
         self._names[label] = name
@@ -265,9 +263,7 @@ class Actor:
             "operator", name="operator", job=type(act).__name__.lower(), argument=act.run_id
         )
         self.stage.move(worker, again=True)
-        returned = next(
-            (row for row in reversed(self.stage.rows) if row[0] == "returned"), None
-        )
+        returned = next((row for row in reversed(self.stage.rows) if row[0] == "returned"), None)
         if returned is not None and returned[3] == worker.who and returned[6]:
             raise StageError(
                 f"the subject's {worker.life.job}() failed: {returned[6]}",

@@ -77,9 +77,7 @@ class Channel:
             self.ask("hold", (name, ordinal, phase), wait="held")
 
     def _is_armed(self, name: str, *, ordinal: int, phase: str) -> bool:
-        return any(
-            pattern.matches(name, ordinal=ordinal, phase=phase) for pattern in self._armed
-        )
+        return any(pattern.matches(name, ordinal=ordinal, phase=phase) for pattern in self._armed)
 
     # -- messages ----------------------------------------------------------------------------
 

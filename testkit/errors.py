@@ -85,7 +85,9 @@ class Unsettled(StageError):
         #: Stacks of the worker's threads when the deadline passed.
         self.stacks: Final = stacks
         super().__init__(
-            f"worker {worker!r} is unsettled: {deadline}.\n{stacks}".rstrip(), worker=worker, log=log
+            f"worker {worker!r} is unsettled: {deadline}.\n{stacks}".rstrip(),
+            worker=worker,
+            log=log,
         )
 
 

@@ -70,7 +70,10 @@ def start_guard(mark: str, *, folder_path: str) -> tuple[int, int]:
 
 
 def keep_only(fd: int) -> int:
-    """Close every descriptor above 2 but `fd`: an inherited one hides a sibling's end. Returns 3."""
+    """Close every descriptor above 2 but `fd`, which becomes 3.
+
+    An inherited one would hide a sibling's end.
+    """
     if fd != 3:
         os.dup2(fd, 3)
     os.closerange(4, 1 << 20)

@@ -27,6 +27,7 @@ from .declaration_json import declaration_to_json
 from .errors import LaneDied, NeverReached, StageError, Unsettled
 from .history import KINDS, Change, Commit, Event, Header, History
 from .script import Action, Script
+from .stage import Stage
 from .subject import Subject, declaration_of
 from .subject_source import SubjectSource, source_of
 
@@ -36,7 +37,7 @@ _ROOM_NEEDED: Final = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
-    """How a lane works. `deadline_s` is real time for one move; `folder` takes the workers' logs."""
+    """How a lane works. `deadline_s` is real time for one move; `folder` takes workers' logs."""
 
     folder: Path
     clock: Literal["auto", "virtual", "wall"] = "auto"
@@ -63,7 +64,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a script: its history, up to `error` when there is one, and the workers' logs."""
+    """What came of a script: its history, up to `error` if there is one, and the workers' logs."""
 
     history: History
     error: StageError | None
@@ -73,9 +74,7 @@ class Played:
 class Lane:
     """One lane process. Use it as a context manager, or `close()` it; `atexit` does otherwise."""
 
-    def __init__(
-        self, subject: Subject | type[Subject] | str, *, options: LaneOptions
-    ) -> None:
+    def __init__(self, subject: Subject | type[Subject] | str, *, options: LaneOptions) -> None:
         self.source: Final[SubjectSource] = source_of(subject)
         self.subject: Final[Subject] = self.source.load()
         self.options: Final = options
@@ -113,9 +112,10 @@ class Lane:
         answer = self._ask("play", name, logs, script.actions)
         return self._played(answer, script=str(script))
 
-    def open_stage(self, *, name: str) -> None:
-        """Begin a stage whose actions come one by one (`act`); see `stage.Stage`."""
+    def open_stage(self, *, name: str) -> Stage:
+        """Begin a stage whose actions come one by one. One at a time; close it when done."""
         self._ask("open", name, os.path.join(self.options.folder, name))
+        return Stage(self)
 
     def act(self, action: Action) -> Mapping[str, str]:
         """Do one action; returns where each worker is. Raises `StageError`."""
@@ -232,9 +232,8 @@ def kit_version() -> str:
 def error_from(wired: Any) -> StageError:
     """A stage's error as the lane told it."""
     kind, worker, point, text, extra, log = wired
-    error = StageError.__new__(
-        {"NeverReached": NeverReached, "Unsettled": Unsettled}.get(kind, StageError)
-    )
+    kinds: dict[str, type[StageError]] = {"NeverReached": NeverReached, "Unsettled": Unsettled}
+    error: StageError = StageError.__new__(kinds.get(kind, StageError))
     Exception.__init__(error, text)
     error.__dict__.update(worker=worker, log=log)
     if kind == "NeverReached":
@@ -247,8 +246,9 @@ def error_from(wired: Any) -> StageError:
 def _events(rows: Any) -> Iterator[Event]:
     for kind, *fields in rows:
         if kind == "commit":
-            *fields, changes = fields
-            yield Commit(*fields, tuple(Change(*change) for change in changes))
+            n, at_ns, who, thread, connection, txn, changes = fields
+            changed = tuple(Change(*change) for change in changes)
+            yield Commit(n, at_ns, who, thread, connection, txn, changed)
         else:
             yield KINDS[kind](*fields)
 

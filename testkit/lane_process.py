@@ -309,7 +309,10 @@ class _Lane:
         return template
 
     def _in_child(self, function: Any) -> str:
-        """Run something in a forked child and return its text. Raises RuntimeError with its traceback."""
+        """Run something in a forked child and return its text.
+
+        Raises RuntimeError with its traceback.
+        """
         read_end, write_end = os.pipe()
         parent_pid = os.getpid()
         pid = os.fork()
@@ -341,5 +344,3 @@ def _wire_error(error: StageError) -> tuple[Any, ...]:
     if isinstance(error, Unsettled):
         return ("Unsettled", error.worker, "", str(error), error.stacks, error.log)
     return ("StageError", error.worker, "", str(error), "", error.log)
-
-

@@ -162,9 +162,7 @@ class LiveStage:
         self.record("settled", worker.who, worker.state(self.now_ns()))
         return reached
 
-    def fire_due(
-        self, worker: WorkerProcess, *, armed: list[WirePattern] | None = None
-    ) -> bool:
+    def fire_due(self, worker: WorkerProcess, *, armed: list[WirePattern] | None = None) -> bool:
         """Fire the earliest timer of a worker that is due, and let it settle. False: none is."""
         timers = worker.timers()
         if worker.ended or worker.stopped or not timers or timers[0][0] > self.now_ns():
@@ -341,9 +339,7 @@ class LiveStage:
 
     def _decide(self, request: Request) -> Decision:
         decision = self.provider.decide(request)
-        self.record(
-            "effect-decided", request.who, request.number, decision.outcome, decision.why
-        )
+        self.record("effect-decided", request.who, request.number, decision.outcome, decision.why)
         return decision
 
     def _respond(
@@ -375,5 +371,3 @@ def _tail(log: str, *, size: int = 6000) -> str:
 def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:
     """Those that have not ended."""
     return [worker for worker in workers if not worker.ended]
-
-

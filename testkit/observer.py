@@ -190,9 +190,7 @@ def _read_table(connection: sqlite3.Connection, table: str) -> _Table:
     return (columns, _key_columns(connection, table, offset=offset), rows.fetchall())
 
 
-def _key_columns(
-    connection: sqlite3.Connection, table: str, *, offset: int
-) -> tuple[int, ...]:
+def _key_columns(connection: sqlite3.Connection, table: str, *, offset: int) -> tuple[int, ...]:
     """Where the primary key's columns stand in a row as read; the rowid when there is none."""
     cached = _keys.get((table, offset))
     if cached is None:
@@ -232,4 +230,3 @@ def _compare(table: str, before: _Table, after: _Table) -> list[WireChange]:
         if key not in old:
             changes.append((table, key, None, _named(columns, row)))
     return changes
-

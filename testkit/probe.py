@@ -24,7 +24,8 @@ from .channel import Channel, thread_name
 from .clock import ClockPage, real_sleep
 
 _COMMENTS: Final = re.compile(r"(\s+|--[^\n]*(\n|$)|/\*.*?(\*/|$))*", re.DOTALL)
-_NAME: Final = r"(?:(?:\w+|\"[^\"]+\"|`[^`]+`|\[[^\]]+\])\s*\.\s*)?(\w+|\"[^\"]+\"|`[^`]+`|\[[^\]]+\])"
+_WORD: Final = r"\w+|\"[^\"]+\"|`[^`]+`|\[[^\]]+\]"
+_NAME: Final = rf"(?:(?:{_WORD})\s*\.\s*)?({_WORD})"
 _TABLE: Final = {
     "INSERT": re.compile(rf"INSERT\s+(?:OR\s+\w+\s+)?INTO\s+{_NAME}", re.IGNORECASE),
     "REPLACE": re.compile(rf"REPLACE\s+INTO\s+{_NAME}", re.IGNORECASE),

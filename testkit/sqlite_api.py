@@ -20,12 +20,8 @@ TraceCallback: Final = ctypes.CFUNCTYPE(
 CommitHook: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 RollbackHook: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _SleepHook: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
-_TimeHook: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double)
-)
-_Time64Hook: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)
-)
+_TimeHook: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double))
+_Time64Hook: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
 
 _VFS_METHODS: Final = (
     "xOpen", "xDelete", "xAccess", "xFullPathname", "xDlOpen", "xDlError", "xDlSym", "xDlClose",

@@ -42,7 +42,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """An expiry that lies with the owner: row `key` = our column `by` of `table`, plus `seconds`."""
+    """An expiry that lies with the owner: row `key` = our `by` of `table`, plus `seconds`."""
 
     table: str
     key: str
@@ -236,9 +236,14 @@ class Declaration:
         lease = self.runs.lease
         named = [self.runs.table, lease.table]
         named += [lease.expires_at.table] if isinstance(lease.expires_at, Beat) else []
-        named += [item.table for item in (*self.writes, *self.counters)]
-        parts = (self.steps, self.reconciliations, self.effects)
-        named += [item.table for item in parts if item is not None]
+        named += [writes.table for writes in self.writes]
+        named += [counter.table for counter in self.counters]
+        parts: tuple[Steps | Reconciliations | EffectRows | None, ...] = (
+            self.steps,
+            self.reconciliations,
+            self.effects,
+        )
+        named += [part.table for part in parts if part is not None]
         return tuple(dict.fromkeys(name for name in named if name))
 
 

@@ -45,7 +45,8 @@ class SubjectSource:
             if not self.file or (error.name or "") not in self.module:
                 raise
         spec = importlib.util.spec_from_file_location(self.module, self.file)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[self.module] = module
         spec.loader.exec_module(module)

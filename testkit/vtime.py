@@ -165,7 +165,7 @@ def patch_time(waits: VirtualWaits, now_ns: Callable[[], int], *, start_ns: int)
         def __subclasscheck__(cls, subclass: type) -> bool:
             return issubclass(subclass, real_datetime)
 
-    class VirtualDatetime(real_datetime, metaclass=_Meta):
+    class VirtualDatetime(datetimes.datetime, metaclass=_Meta):
         """`datetime` whose now is the stage's; instances are ordinary ones."""
 
         @classmethod

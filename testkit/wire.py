@@ -29,9 +29,7 @@ def set_receive_timeout(end: socket.socket, *, timeout_s: float) -> None:
     """From now on a read of `end` that takes longer fails with BlockingIOError."""
     seconds = int(timeout_s)
     microseconds = int((timeout_s - seconds) * 1e6)
-    end.setsockopt(
-        socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, microseconds)
-    )
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, microseconds))
 
 
 def send(fd: int, message: Any) -> None:

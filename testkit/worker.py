@@ -127,7 +127,8 @@ class Worker:
         self._issued += 1
         receipt = f"rcpt-{self._life.who}-x{self._issued}z"
         if apply is not None:
-            request = channel.ask("effect", (thread_name(), name, run_id, token, key, receipt, True))
+            payload = (thread_name(), name, run_id, token, key, receipt, True)
+            request = channel.ask("effect", payload)
             how = "raised BaseException"
             try:
                 result: T | str = apply(receipt)
@@ -252,10 +253,7 @@ def _run_job(subject: Subject, worker: Worker, life: Life) -> tuple[str, str]:
         if life.job == "hold_write_lock":
             return _hold_write_lock(worker), ""
         job = getattr(subject, life.job)
-        if life.argument:
-            value = job(worker.db, life.argument)
-        else:
-            value = job(worker)
+        value = job(worker.db, life.argument) if life.argument else job(worker)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are outcomes like others
         traceback.print_exc()
         sys.stderr.flush()
@@ -350,5 +348,3 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
         wrapped = around
     functools.update_wrapper(wrapped, real)
     setattr(owner, last, staticmethod(wrapped) if static else wrapped)
-
-
