@@ -61,7 +61,7 @@ class ReferenceSubject(Subject):
     capabilities = frozenset(
         {
             "checks_expiry", "fences_effects", "reconciles", "releases", "cancels",
-            "asks_approval", "heartbeats",
+            "asks_approval", "heartbeats", "asks_provider",
         }
     )  # fmt: skip
     delivery = "exactly-once"

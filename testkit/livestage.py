@@ -222,7 +222,8 @@ class LiveStage:
 
     def _look_from_outside(self, worker: WorkerProcess) -> None:
         calls = quiet.rest_of(worker.pid)
-        if calls is None:
+        # It may rest because it has just told us something: only silence after the look counts.
+        if calls is None or self.serve(0):
             return
         if self.page.virtual and set(calls) <= {"lock", "read", "loop"}:
             idle = "loop" in calls

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from .history import History
-from .script import Script
+from .script import Script, parse_script
+from .subject import Subject
 from .verdict import Finding, Verdict
 
 #: Every invariant of design section 8 by its number.
@@ -18,7 +20,8 @@ class Scenario:
     """One story.
 
     `name` is its item id; `story` what happens, for a reader who knows nothing of leases; `script`
-    may say `{danger}` where the subject's own dangerous point belongs. `requires` are moments
+    says `{danger}` and `{danger_after}` where the subject's own dangerous point belongs, and
+    `{half_ttl}` for half its lease. `requires` are moments
     (`moments.MOMENTS`, like `stale attempt by A`, `interruption`, `take-over by B`) without which
     the script proves nothing. `needs` are the capabilities that a subject must claim, else the
     scenario is not claimed. `holds` are the invariants judged; `also` adds findings of the
@@ -33,8 +36,15 @@ class Scenario:
     holds: tuple[str, ...] = ALL_INVARIANTS
     also: tuple[Callable[[History, Verdict], tuple[Finding, ...]], ...] = field(default=())
 
-    def script_for(self, danger: str) -> Script:
-        """The script with the subject's dangerous point in place. Raises `ScriptError`."""
-        from .script import parse_script
-
-        return parse_script(self.script.replace("{danger}", danger))
+    def script_for(self, subject: Subject) -> Script:
+        """The script with the subject's own points and times in place. Raises `ScriptError`."""
+        danger = subject.danger
+        values = {
+            "danger": danger,
+            "danger_after": danger.removesuffix(" before") + " after",
+            "half_ttl": f"{subject.lease_ttl_ms // 2}ms",
+        }
+        text = textwrap.dedent(self.script).strip() + "\n"
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", value)
+        return parse_script(text)

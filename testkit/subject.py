@@ -28,6 +28,7 @@ CAPABILITIES = frozenset(
         "reaps",  # a janitor may requeue expired leases: `reap(worker)`
         "asks_approval",  # a run may wait for an operator
         "heartbeats",  # a live owner keeps its lease through a long call
+        "asks_provider",  # its effects go to the stage's provider, which is asked when in doubt
     }
 )
 
