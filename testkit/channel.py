@@ -90,9 +90,7 @@ class Channel:
         me = _thread.get_ident()
         try:
             line = self._lines.get(me) or self._new_line(me)
-            if wait:
-                self.waits[me] = (wait, until_ns)
-            self.post(kind, payload, settling=bool(wait))
+            self._post(kind, payload, wait=wait, until_ns=until_ns)
             answer, armed = wire.receive(line)
         except (OSError, EOFError):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -103,12 +101,19 @@ class Channel:
             self._armed = [Pattern(*fields) for fields in armed]
         return answer
 
-    def post(self, kind: str, payload: Any, *, settling: bool) -> None:
-        """Send a message, with every event so far, and don't wait."""
+    def _post(self, kind: str, payload: Any, *, wait: str, until_ns: int) -> None:
+        """Send a message with every event so far.
+
+        The wait is entered under the lock: another thread that comes to rest meanwhile must not
+        report this one as resting before the lane has heard from it.
+        """
+        me = _thread.get_ident()
         with self._sending:
+            if wait:
+                self.waits[me] = (wait, until_ns)
             rows, self._rows = self._rows, []
-            settled = self.settlement() if settling else None
-            wire.send(self._up, (kind, _thread.get_ident(), rows, settled, payload))
+            settled = self.settlement() if wait else None
+            wire.send(self._up, (kind, me, rows, settled, payload))
 
     def settlement(
         self, *, leaving: int = 0
