@@ -38,11 +38,10 @@ def harden(connection: sqlite3.Connection) -> None:
 
 def use_wal(connection: sqlite3.Connection) -> None:
     """Let readers read while one writes. A speed-up that may fail while others are at work."""
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if mode in ("wal", "memory"):
-        return
     with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA journal_mode = WAL")
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        if mode not in ("wal", "memory"):
+            connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextmanager

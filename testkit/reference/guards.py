@@ -46,9 +46,7 @@ STEP_START = "status = 'PENDING' AND attempt = :attempt"
 # An outcome in flight is recorded as long as nobody else has taken the run.
 OUTCOME_STATUS = _RUNNING
 OUTCOME_HOLDER = _HOLDER
-OUTCOME_STEP = (
-    "status IN ('EXECUTING', 'COMPENSATING') AND attempt = :attempt AND fencing_token = :token"
-)
+OUTCOME_STEP = "status IN ('EXECUTING', 'COMPENSATING')"
 
 # Pausing and finishing.
 FINISH_STATUS = _RUNNING
@@ -69,13 +67,15 @@ CLAIM_QUEUED = "status = 'QUEUED'"
 TAKE_OVER_STATUS = _RUNNING
 TAKE_OVER_EXPIRED = "(lease_owner IS NULL OR lease_expires_at_ms <= :now_ms)"
 RESUME_WAITING = "status = 'WAITING_FOR_APPROVAL' AND revision = :revision"
+# Who wins the run has its step; only what is done is never done again.
+RESUME_STEP = "status <> 'DONE'"
 
 # An operator's cancel needs no lease, but it doesn't rewrite an end.
 CANCEL_STATUS = "status NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')"
 
 # A late outcome after a cancel: of the call that ran when the operator cancelled, only.
 LATE_RUN = "status = 'CANCELLED' AND fencing_token = :token"
-LATE_STEP = "status = 'CANCELLED' AND attempt = :attempt AND fencing_token = :token"
+LATE_STEP = "status = 'CANCELLED'"
 
 # The fence of the effect store, in the transaction that applies the effect.
 EFFECT_STATUS = _RUNNING

@@ -307,8 +307,7 @@ def _take_waiting(
         if verdict is None:
             _settle_record(connection, step, settled, now_ms=now_ms)
             _record_settled(connection, tenure, step, settled)
-        was = f"status = '{step.status}' AND attempt = :attempt"
-        started = settle(connection, tenure, step, tool, settled, was=was)
+        started = settle(connection, tenure, step, tool, settled, was=guards.RESUME_STEP)
         if ends:
             rows.record(
                 connection, run_id, "run.finished",

@@ -159,10 +159,7 @@ class Tenure:
         The run and its step stay as the cancel left them.
         """
         call = started.call
-        names = {
-            "run_id": call.run_id, "idx": call.idx, "token": self.claim.token,
-            "attempt": call.attempt,
-        }
+        names = {"run_id": call.run_id, "idx": call.idx, "token": self.claim.token}
         with self.store.transaction() as connection:
             ran = connection.execute(
                 f"SELECT 1 FROM runs WHERE run_id = :run_id AND {guards.LATE_RUN} AND EXISTS ("
