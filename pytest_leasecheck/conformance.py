@@ -37,7 +37,6 @@ class LeaseConformance:
 def _method(scenario: Scenario) -> Callable[[Any, pytest.FixtureRequest], None]:
     """The test method that plays a scenario."""
 
-    @pytest.mark.leasecheck
     def test(self: Any, request: pytest.FixtureRequest) -> None:
         given = getattr(self, "subject", None)
         if given is None:
@@ -49,6 +48,7 @@ def _method(scenario: Scenario) -> Callable[[Any, pytest.FixtureRequest], None]:
             pytest.fail(str(unproven), pytrace=False)
 
     test.__doc__ = scenario.story
+    pytest.mark.leasecheck(test)
     return test
 
 

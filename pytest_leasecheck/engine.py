@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .options import Settings
     from .testkit.history import History
     from .testkit.lane import Lane
+    from .testkit.stage import Stage
     from .testkit.subject import Subject
     from .testkit.verdict import Verdict
 
@@ -29,6 +30,11 @@ def start_lane(subject: Subject, *, settings: Settings, folder: Path) -> Lane:
         deadline_s=settings.deadline_s,
     )
     return Lane(subject, options=options)
+
+
+def open_stage(lane: Lane, *, name: str) -> Stage:
+    """Begin a stage whose actions come one by one. Raises `LeasecheckError`."""
+    return lane.open_stage(name=name)
 
 
 def judge(

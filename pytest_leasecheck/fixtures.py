@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .failure import Unproven
+from . import engine
+from .failure import Unproven, printable
 from .playing import Result, free_scenario
 from .runtime import Runtime, runtime_of
 from .subjects import Named, named
@@ -27,14 +28,18 @@ else:
 
 def subject_of(request: pytest.FixtureRequest) -> Any:
     """The subject that a test names by its mark or its class, else the configured one."""
-    mark = request.node.get_closest_marker("leasecheck_subject")
-    if mark is not None:
-        if len(mark.args) != 1 or mark.kwargs:
-            raise pytest.UsageError(
-                "@pytest.mark.leasecheck_subject takes one argument, the subject"
-            )
-        return mark.args[0]
-    return runtime_of(request.config).subject
+    with in_words():
+        given = marked(request.node)["subject"] or getattr(request.cls, "subject", None)
+        return given or runtime_of(request.config).subject
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Fail the test with the text of a mistake in its set-up, instead of a traceback of ours."""
+    try:
+        yield
+    except (pytest.UsageError, LeasecheckError) as error:
+        raise pytest.fail.Exception(printable(str(error)), pytrace=False) from None
 
 
 class CheckedStage(_Stage):
@@ -121,44 +126,50 @@ class CheckedStage(_Stage):
 @contextmanager
 def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[CheckedStage]:
     """A stage for one test; judged at its end unless the test says otherwise."""
-    runtime = runtime_of(request.config)
     item = request.node
-    known = subject if isinstance(subject, Named) else named(subject, folders=runtime.folders)
-    judge, requires, holds = _asked(item)
-    lane = runtime.lanes.lane_for(known.subject)
-    try:
-        stage = lane.open_stage(name=runtime.evidence.of(item.nodeid).name)
-    except LeasecheckError:
-        # A lane that could not open a stage is no lane for the next test.
-        runtime.lanes.drop(known.subject)
-        raise
+    with in_words():
+        runtime = runtime_of(request.config)
+        known = subject if isinstance(subject, Named) else named(subject, folders=runtime.folders)
+        asked = marked(item)
+        lane = runtime.lanes.lane_for(known.subject)
+        try:
+            stage = engine.open_stage(lane, name=runtime.evidence.of(item.nodeid).name)
+        except LeasecheckError:
+            # A lane that could not open a stage is no lane for the next test.
+            runtime.lanes.drop(known.subject)
+            raise
     checked = CheckedStage(stage, known, item, runtime)
     try:
         yield checked
-        if judge and not checked.checked:
-            checked.check(requires=requires, holds=holds)
+        if asked["judge"] and not checked.checked:
+            checked.check(requires=asked["requires"], holds=asked["holds"])
     finally:
         try:
             stage.close()
         except LeasecheckError:
             runtime.lanes.drop(known.subject)
-        if not judge:
+        if not asked["judge"]:
             runtime.evidence.forget(item.nodeid)
 
 
-def _asked(item: pytest.Item) -> tuple[bool, Collection[str], Collection[str]]:
-    """What the test's mark says about judging it."""
-    known: Final = {"judge": True, "requires": (), "holds": ALL_INVARIANTS}
-    given: dict[str, Any] = dict(known)
+def marked(item: pytest.Item) -> dict[str, Any]:
+    """What the marks say about a test, the closest one last. Raises `pytest.UsageError`."""
+    given: dict[str, Any] = {
+        "subject": None,
+        "judge": True,
+        "requires": (),
+        "holds": ALL_INVARIANTS,
+    }
     for mark in reversed(list(item.iter_markers("leasecheck"))):
-        unknown = sorted(set(mark.kwargs) - set(known))
+        unknown = sorted(set(mark.kwargs) - set(given))
         if unknown or mark.args:
             what = unknown[0] if unknown else repr(mark.args[0])
             raise pytest.UsageError(
-                f"@pytest.mark.leasecheck knows judge=, requires= and holds=, not {what}"
+                f"@pytest.mark.leasecheck knows {', '.join(f'{name}=' for name in given)},"
+                f" not {what}"
             )
         given.update(mark.kwargs)
     for name in ("requires", "holds"):
         if isinstance(given[name], str):
             given[name] = (given[name],)
-    return bool(given["judge"]), given["requires"], given["holds"]
+    return given

@@ -181,7 +181,7 @@ def play(
         )
         item.user_properties += to_properties(skipped)
         pytest.skip(reason)
-    script = scenario.script_for(subject.subject.danger)
+    script = scenario.script_for(subject.subject)
     result = runtime.player.play(scenario, subject, item, script)
     item.user_properties += to_properties(result.record)
     if result.outcome == "not claimed" and result.verdict is not None:
@@ -224,13 +224,13 @@ def _no_such(wanted: str, groups: Sequence[Group]) -> str:
 
 def _check_scripts(groups: Sequence[Group], runtime: Runtime) -> None:
     """Refuse scripts that don't parse before any is played: they or `danger` are wrong."""
-    danger = runtime.subject.subject.danger
+    subject = runtime.subject.subject
     for group in groups:
         for scenario in group.scenarios:
             try:
-                scenario.script_for(danger)
+                scenario.script_for(subject)
             except ScriptError as error:
-                where = f"{group.nodeid}::{scenario.name} (danger {danger!r})"
+                where = f"{group.nodeid}::{scenario.name} (danger {subject.danger!r})"
                 raise pytest.UsageError(f"the script of {where} does not parse: {error}") from error
 
 
@@ -238,7 +238,7 @@ def _replay(file: Path, runtime: Runtime, config: pytest.Config) -> Group:
     """The group with the one scenario that a saved file is of."""
     script = read_saved(file)
     subject = runtime.subject.subject
-    found = find(all_groups(config), script, danger=subject.danger)
+    found = find(all_groups(config), script, subject=subject)
     name = found.name if found is not None else file.stem
     base = found or free_scenario(name, requires=(), holds=None)
     replayed = Scenario(

@@ -131,16 +131,13 @@ class Player:
             return result
         folder = self._evidence.of(result.nodeid)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
         # Evidence that can't be written must not hide the verdict it is evidence of.
         with contextlib.suppress(OSError):
             write_private(_unused(folder / "script.txt"), str(result.script))
             if result.history is not None:
                 engine.save_history(result.history, _unused(folder / "history.jsonl"))
         return replace(result, kept=folder)
-
-    def stage_lane(self, subject: Subject) -> object:
-        """The lane for a test that drives its stage by hand."""
-        return self._lanes.lane_for(subject)
 
     def _replace_if_dead(self, subject: Subject, error: LeasecheckError | None) -> None:
         if isinstance(error, LaneDied):

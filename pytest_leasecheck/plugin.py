@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 #: Flags that print something about a subject and run no test.
 _PRINTS = ("leasecheck_doctor", "leasecheck_points", "leasecheck_explain")
 
-_MARKS = (
-    "leasecheck(judge=True, requires=(), holds=...): how the `stage` of this test is judged when"
-    " it ends; also the mark of every item that the leasecheck suite adds.",
-    "leasecheck_subject(subject): the subject of this test's `stage`, a Subject or its"
-    " 'pkg.mod:Name'.",
+_MARK = (
+    "leasecheck(subject=None, judge=True, requires=(), holds=...): the subject of this test's `stage`,"
+    " and how it is judged when it ends; also the mark of every item of the suite."
 )
 
 
@@ -132,9 +130,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks; with a flag, everything else."""
-    for mark in _MARKS:
-        config.addinivalue_line("markers", mark)
+    """Register the mark; with a flag, everything else."""
+    config.addinivalue_line("markers", _MARK)
     if config.getoption("leasecheck") or config.getoption("leasecheck_replay"):
         from .mount import mount_suite
 

@@ -14,6 +14,7 @@ import pytest
 from . import scenarios
 from .testkit.scenario import Scenario
 from .testkit.script import Script
+from .testkit.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,11 @@ def all_groups(config: pytest.Config) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def find(groups: Iterable[Group], script: Script, *, danger: str) -> Scenario | None:
+def find(groups: Iterable[Group], script: Script, *, subject: Subject) -> Scenario | None:
     """The scenario whose script this is: a replay is judged as its scenario is."""
     for group in groups:
         for scenario in group.scenarios:
-            if scenario.script_for(danger) == script:
+            if scenario.script_for(subject) == script:
                 return scenario
     return None
 

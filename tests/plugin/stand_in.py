@@ -68,7 +68,6 @@ class Stage:
         self.actions: list[Action] = []
         self.subject = subject
         self.name = name
-        self.closed = False
 
     @property
     def script(self) -> Script:
@@ -94,7 +93,7 @@ class Stage:
         return history_of(self.script, subject=self.subject)
 
     def close(self) -> None:
-        self.closed = True
+        note("stage closed")
 
 
 class Lane:
@@ -129,12 +128,13 @@ class Lane:
         history = history_of(script, subject=self.subject)
         return SimpleNamespace(history=history, error=error, logs={"A#1": log})
 
-    def open_stage(self, *, name: str) -> Stage:
-        note(f"stage opened: {name}")
-        return Stage(self.subject, name)
-
     def close(self) -> None:
         note("lane closed")
+
+
+def open_stage(lane: Lane, *, name: str) -> Stage:
+    note(f"stage opened: {name}")
+    return Stage(lane.subject, name)
 
 
 def note(text: str) -> None:
@@ -184,5 +184,6 @@ def judge(
 def install() -> None:
     """Put the stand-in where the plugin reaches for the engine."""
     engine.start_lane = Lane
+    engine.open_stage = open_stage
     engine.judge = judge
     suite.own_groups = lambda: GROUPS

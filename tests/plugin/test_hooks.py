@@ -1,0 +1,70 @@
+"""Hooks of ours: more scenarios, more invariants, a look at each history."""
+
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., pytest.RunResult]
+
+
+def add(consumer: pytest.Pytester, text: str) -> None:
+    with (consumer.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\nfrom pytest_leasecheck.testkit.scenario import Scenario\n"
+            "from pytest_leasecheck.testkit.verdict import Finding\n" + text
+        )
+
+
+SCENARIO = """
+def pytest_leasecheck_scenarios(config):
+    return [Scenario(name="mine", story="Ours.", script="submit r1\\ndrain\\n", requires=())]
+"""
+
+
+def test_scenarios_are_mounted_under_their_plugins_name(
+    consumer: pytest.Pytester, leasecheck: Run
+) -> None:
+    add(consumer, SCENARIO)
+    leasecheck("leasecheck/conftest::mine").assert_outcomes(passed=1)
+    leasecheck("-n", "1").assert_outcomes(passed=3, skipped=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (SCENARIO.replace("return [", "return [3, "), "*'conftest' returned a int, not a Scen*"),
+        (SCENARIO.replace("return [", "return 2 * ["), "*conftest has two scenarios named 'mine'"),
+        (SCENARIO.replace("drain", "fly"), "*script of leasecheck/conftest::mine * line 2*"),
+    ],
+)
+def test_wrong_scenarios_are_usage_errors(
+    consumer: pytest.Pytester, leasecheck: Run, text: str, line: str
+) -> None:
+    add(consumer, text)
+    result = leasecheck()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(f"ERROR: {line}")
+
+
+def test_invariant_of_ones_own_fails_a_test(consumer: pytest.Pytester, leasecheck: Run) -> None:
+    add(
+        consumer,
+        "def no_b(history, verdict):\n"
+        "    return [Finding('MINE1', 'B was here', 'B#1 should not be', 'r1', 'B#1')]\n"
+        "def pytest_leasecheck_invariants(config): return [no_b]\n",
+    )
+    result = leasecheck("leasecheck/classic::finished")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["MINE1 B was here: B#1 should not be", "BROKEN        MINE1: MINE1 in leasecheck/*"]
+    )
+
+
+def test_history_hook_sees_each_history(consumer: pytest.Pytester, leasecheck: Run) -> None:
+    add(
+        consumer,
+        "def pytest_leasecheck_history(history, verdict, item):\n"
+        "    print('SEEN', item.name, len(history.events), verdict.outcome)\n",
+    )
+    result = leasecheck("-s", "leasecheck/classic")
+    result.stdout.fnmatch_lines(["*SEEN finished 13 pass*", "*SEEN still_held 14 pass*"])
