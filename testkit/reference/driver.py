@@ -276,7 +276,7 @@ class Driver:
         except ToolFailed as error:
             result, failed = str(error), True
         except (LeaseLost, StaleToken) as error:
-            # Refused, so it surely didn't happen; after a cancel that is still worth a line.
+            # Refused for the lease's sake. After a cancel that is the call's outcome, and is told.
             if error.run_id == tenure.claim.run_id and tenure.record_late(
                 started, str(error), failed=True
             ):

@@ -3,7 +3,8 @@
 A guarded write is one ``UPDATE runs ... WHERE`` made of these clauses inside one
 ``BEGIN IMMEDIATE`` transaction; when it changes no row, the transaction is rolled back. The
 clauses are looked up when a statement is built, so a test can take out exactly one of them
-and see what breaks.
+and see what breaks. (A run that isn't RUNNING holds no lease, so a status clause beside a
+holder clause is a second wall: taken out alone, nothing breaks.)
 
 Parameters: ``:owner`` and ``:token`` of the claim that writes, ``:now_ms`` of the lease's
 clock, ``:ttl_ms``, ``:attempt`` of a step. A lease is expired *at* its expiry, not after it.

@@ -194,6 +194,8 @@ class Store:
     def delete(self, run_id: str) -> None:
         """Forget a finished run, but not its last token: no later run of this id repeats one.
 
+        The key that started it is forgotten too, and may start a run again.
+
         Raises RunNotFound, or RunStateError for a run that isn't finished.
         """
         with self.transaction() as connection:
