@@ -29,12 +29,14 @@ class Actor:
         *,
         declaration: Declaration,
         start: Callable[[str, Life], WorkerProcess],
+        end: Callable[[WorkerProcess, str], None],
         db: str,
         folder: str,
     ) -> None:
         self.stage: Final = stage
         self._declaration: Final = declaration
         self._start: Final = start
+        self._end: Final = end
         self._db: Final = db
         self._folder: Final = folder
         self._lives: dict[str, int] = {}
@@ -271,12 +273,7 @@ class Actor:
                 log=worker.life.log,
             )
         if not worker.ended and not any(r.wait == "lock" for r in worker.rests.values()):
-            self._retire(worker)
-
-    def _retire(self, worker: WorkerProcess) -> None:
-        """An operator's process has done its part."""
-        processes.kill(worker)
-        self.stage.leave(worker, "returned")
+            self._end(worker, "returned")
 
     def lock(self, act: script.Lock) -> None:
         """Somebody else holds the write lock."""
@@ -290,7 +287,7 @@ class Actor:
         if self._locker is None:
             raise StageError("nobody holds the write lock; 'lock' comes first")
         locker, self._locker = self._locker, None
-        self._retire(locker)
+        self._end(locker, "returned")
 
     def provider(self, act: script.Provider) -> None:
         """A fault for the next request, or the arrival of what is delayed."""

@@ -197,6 +197,7 @@ class _Lane:
             self._stage,
             declaration=spec.declaration,
             start=self._start_worker,
+            end=self._end,
             db=self._db,
             folder=logs,
         )
@@ -205,10 +206,8 @@ class _Lane:
         """End the stage: nobody of it lives, its files are gone; what happened is returned."""
         stage = self._stage
         assert stage is not None
-        for one in stage.everyone:
-            if not one.ended and not self._keep_warm(one):
-                processes.kill(one)
-                stage.leave(one, "end of script")
+        for one in list(stage.everyone):
+            self._end(one, "end of script")
         if self._observer is not None:
             stage.observe("")
             self._observer.close()
@@ -220,26 +219,31 @@ class _Lane:
             with contextlib.suppress(OSError):
                 os.unlink(self._db + suffix)
         self._stage = self._actor = None
-        logs = {one.who: one.life.log for one in stage.everyone}
-        return (self._header, stage.rows, logs)
+        return (self._header, stage.rows, stage.logs)
+
+    def _end(self, one: WorkerProcess, how: str) -> None:
+        """A worker's part in this script is over: kept for another one if it may be, else killed."""
+        stage = self._stage
+        assert stage is not None
+        if one.ended:
+            return
+        if self._may_stay_warm(one):
+            stage.let_out(one)
+            self._pool.append(one)
+        else:
+            processes.kill(one)
+            stage.leave(one, how)
 
     def _own_children(self) -> set[int]:
         observer = {self._observer.pid} if self._observer is not None else set()
         return observer | {self._guard_pid}
 
-    def _keep_warm(self, one: WorkerProcess) -> bool:
-        """A worker that nothing happened to may serve the next script."""
-        rests = {rest.wait for rest in one.rests.values()}
-        idle = rests in ({"returned"}, {"held"}) and len(one.rests) == 1 and not one.timers()
-        if not (self._spec.warm and idle and not one.disturbed and one.settled):
-            return False
-        if rests == {"held"} and next(iter(one.rests.values())).what[0] != "start":
-            return False
-        stage = self._stage
-        assert stage is not None
-        stage.let_out(one)
-        self._pool.append(one)
-        return True
+    def _may_stay_warm(self, one: WorkerProcess) -> bool:
+        """Whether nothing happened to a worker that another script could notice."""
+        waits = one.settlement[2] if one.settlement else []
+        rests = [rest.wait for rest in one.rests.values()]
+        idle = rests == ["returned"] and len(waits) == 1 and one.settled and not one.quiet
+        return self._spec.warm and idle and not one.suspect and not one.stopped
 
     def _start_worker(self, label: str, life: Life) -> WorkerProcess:
         if self._pool:

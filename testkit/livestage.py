@@ -49,6 +49,7 @@ class LiveStage:
         #: Label -> its present incarnation; `everyone` has the past ones too.
         self.workers: dict[str, WorkerProcess] = {}
         self.everyone: list[WorkerProcess] = []
+        self.logs: dict[str, str] = {}
         #: Declared tables as last read.
         self.tables: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
         self._by_fd: dict[int, WorkerProcess] = {}
@@ -100,6 +101,7 @@ class LiveStage:
         self._by_fd[worker.fd] = worker
         self._poller.register(worker.fd, select.POLLIN)
         life = worker.life
+        self.logs[life.who] = life.log
         self.record("spawned", life.who, worker.pid, life.name, life.job)
         self.settle(worker)
 
@@ -117,9 +119,11 @@ class LiveStage:
         processes.close(worker)
 
     def let_out(self, worker: WorkerProcess) -> None:
-        """A warm worker leaves this script alive, for the next one."""
+        """A warm worker leaves this script alive, to serve as another one."""
         self._poller.unregister(worker.fd)
         del self._by_fd[worker.fd]
+        self.everyone.remove(worker)
+        self.record("ended", worker.who, "returned")
 
     def _drain(self, worker: WorkerProcess) -> None:
         worker.end.setblocking(False)
@@ -279,6 +283,7 @@ class LiveStage:
         wait = {"hold": "held", "wait": "lock", "returned": "returned"}[kind]
         worker.rests[thread] = Rest(wait, payload, self._arrivals)
         if kind == "returned":
+            worker.suspect = worker.suspect or bool(payload[2])
             self.record("returned", worker.who, *payload)
 
     def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:

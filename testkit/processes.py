@@ -55,7 +55,8 @@ class WorkerProcess:
     passed: list[str] = field(default_factory=list)
     stopped: bool = False
     ended: str = ""
-    disturbed: bool = False
+    #: Something went wrong in it: it may not serve another script.
+    suspect: bool = False
 
     @property
     def who(self) -> str:
@@ -143,7 +144,6 @@ def stop(worker: WorkerProcess) -> bool:
     _pid, status = os.waitpid(worker.pid, os.WUNTRACED)
     if os.WIFSTOPPED(status):
         worker.stopped = True
-        worker.disturbed = True
         return True
     worker.ended = how_it_ended(status)
     return False
