@@ -119,7 +119,7 @@ def _never(declaration: Declaration, seen: Mapping[str, Sequence[Row]]) -> Itera
 def _misnamed(declaration: Declaration, columns: Columns) -> Iterator[Problem]:
     """Tables and columns that the database doesn't have."""
     told: set[str] = set()
-    for where, table, column in _names(declaration):
+    for where, table, column in names_of(declaration):
         have = columns.get(table)
         if have is None:
             if table not in told:
@@ -133,7 +133,7 @@ def _misnamed(declaration: Declaration, columns: Columns) -> Iterator[Problem]:
             yield Problem(where, text)
 
 
-def _names(declaration: Declaration) -> Iterator[tuple[str, str, str]]:
+def names_of(declaration: Declaration) -> Iterator[tuple[str, str, str]]:
     """Every table and column that is named: where in the declaration, the table, the column."""
     runs = declaration.runs
     yield "runs.table", runs.table, ""

@@ -59,7 +59,7 @@ def guards_of(
     if attempt.outcome == "landed":
         return ()
     if attempt.what.startswith("effect "):
-        return _by_provider(history, attempt)
+        return attempt.guards or _by_provider(history, attempt)
     statements, asked = _to_replay(history, attempt)
     if not statements:
         return ()

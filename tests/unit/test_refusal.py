@@ -364,6 +364,8 @@ def test_the_provider_refuses_by_token() -> None:
     attempt = Attempt(30, "r", "A#1", 1, "effect charge", "refused by the provider")
     history = History(Header("", ""), (decided,))
     assert guards_of(history, DECLARATION, attempt) == ("token",)
+    told = replace(attempt, outcome="replayed", guards=("key",))
+    assert guards_of(history, DECLARATION, told) == ("key",)  # whoever saw it has said so
     failed = replace(attempt, outcome="failed")
     other = History(Header("", ""), (replace(decided, outcome="failed"),))
     assert guards_of(other, DECLARATION, failed) == ()
