@@ -75,6 +75,10 @@ class World:
             if "/".join(str(row.get(column)) for column in columns) == self.run_id
         }
 
+    def of_run(self, tables: Tables) -> Tables:
+        """The tables with the run's rows alone, as `rows` finds them."""
+        return {table: self.rows(tables, table) for table in tables}
+
     def _run_columns(self, table: str) -> tuple[str, ...]:
         runs, declaration = self.declaration.runs, self.declaration
         own = (runs.id,) if isinstance(runs.id, str) else runs.id

@@ -67,10 +67,11 @@ def guards_of(
     now = scratch.tables_before(history, statements[0].n)
     then = _tables_then(history, declaration, attempt, tenure)
     world = World(declaration, run_id=attempt.run_id, table=statements[asked].table)
-    facets = facets_of(world, now=now, then=then)
     connection = scratch.empty(history.header.schema, at_ns=statements[asked].at_ns)
     try:
         scratch.fill(connection, now)
+        now, then = world.of_run(now), world.of_run(then)  # thousands of others' rows lie about
+        facets = facets_of(world, now=now, then=then)
         trial = _Trial(connection, history.header.schema, statements, asked, world, now, then)
         return _search(trial, facets)
     finally:
