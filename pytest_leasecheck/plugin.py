@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _PRINTS = ("leasecheck_doctor", "leasecheck_points", "leasecheck_explain")
 
 _MARK = (
-    "leasecheck(subject=None, judge=True, requires=(), holds=...): the subject of this test's `stage`,"
-    " and how it is judged when it ends; also the mark of every item of the suite."
+    "leasecheck(subject=None, judge=True, requires=(), holds=...): this test's subject, and how its"
+    " `stage` is judged at the end; also the mark of every item of the suite."
 )
 
 

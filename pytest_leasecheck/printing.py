@@ -7,7 +7,7 @@ import platform
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -127,11 +127,33 @@ def _print_points(settings: Settings, subject: Named, folder: Path) -> bool:
     if played is None:
         return False
     print(f"points of {subject.label}: one worker, one run, nothing goes wrong")
-    for event in played.history:
-        if isinstance(event, h.Passed) and event.who.startswith("A#"):
-            print(printable(f"  {event.point}#{event.ordinal} {event.phase}"))
-    print("hold a worker at one of them with: until A 'POINT' (the number may be left out)")
+    passed = [
+        event
+        for event in played.history
+        if isinstance(event, h.Passed) and event.who.startswith("A#")
+    ]
+    for line in point_map(passed):
+        print(printable(f"  {line}"))
+    print("hold a worker at one of them with: until A POINT before (or: after);")
+    print("without its number, a point is the next one of that name")
     return _told_all(played)
+
+
+def point_map(passed: Sequence[h.Passed]) -> Iterator[str]:
+    """One line a point; what was passed between its before and its after is indented."""
+    both = {
+        (event.thread, event.point, event.ordinal) for event in passed if event.phase == "after"
+    }
+    depth: dict[str, int] = {}
+    for event in passed:
+        inside = depth.setdefault(event.thread, 0)
+        paired = (event.thread, event.point, event.ordinal) in both
+        if event.phase == "before":
+            only = "" if paired else "   (before only)"
+            yield f"{'  ' * inside}{event.point}#{event.ordinal}{only}"
+            depth[event.thread] += paired
+        else:
+            depth[event.thread] = max(0, inside - 1)
 
 
 def _print_explained(settings: Settings, subject: Named, folder: Path) -> bool:

@@ -17,6 +17,9 @@ from .testkit.subject import CAPABILITIES, Subject
 #: What `reference` stands for.
 REFERENCE: Final = "pytest_leasecheck.scenarios.reference_subject:ReferenceSubject"
 
+#: How reports name it: nobody may take a green run of it for one of their own code.
+OURS: Final = "reference (leasecheck's own runtime)"
+
 _NO_SUBJECT: Final = """\
 leasecheck needs to know what to test. Describe your runtime in a Subject and name it:
   on the command line    --leasecheck-subject=yourpkg.leasecheck:YourSubject
@@ -35,10 +38,9 @@ class Named:
     @property
     def flag(self) -> str:
         """The option that names it, for a command to paste; empty where no option can."""
-        if "<" in self.label:
-            return ""
-        short = "reference" if self.label == REFERENCE else self.label
-        return f"--leasecheck-subject={short}"
+        if self.label == OURS:
+            return "--leasecheck-subject=reference"
+        return "" if "<" in self.label else f"--leasecheck-subject={self.label}"
 
 
 def configured(text: str | None, *, folders: Sequence[Path]) -> Named:
@@ -135,7 +137,8 @@ def _import(module_name: str, text: str, folders: Sequence[Path]) -> object:
 
 
 def _label(kind: type[Subject]) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    return OURS if name == REFERENCE else name
 
 
 def _kind(given: object) -> str:

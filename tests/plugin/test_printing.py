@@ -2,6 +2,9 @@
 
 import pytest
 
+from pytest_leasecheck.printing import point_map
+from pytest_leasecheck.testkit.history import Passed
+
 SUBJECT = "--leasecheck-subject=mine:Holds"
 
 
@@ -24,7 +27,7 @@ def test_doctor_says_what_a_subject_allows(consumer: pytest.Pytester) -> None:
 def test_points_are_listed(consumer: pytest.Pytester) -> None:
     result = consumer.runpytest_subprocess("--leasecheck-points", SUBJECT)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["points of mine:Holds*", "  effect:charge#1 before"])
+    result.stdout.fnmatch_lines(["points of mine:Holds*", "  effect:charge#1   (before only)"])
     assert "passed in" not in result.stdout.str()
 
 
@@ -41,3 +44,24 @@ def test_without_a_subject_it_is_a_usage_error(consumer: pytest.Pytester, flag: 
     result = consumer.runpytest_subprocess(flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines("ERROR: leasecheck needs to know what to test. *")
+
+
+def test_what_is_passed_inside_a_point_is_indented() -> None:
+    def passed(n: int, point: str, phase: str) -> Passed:
+        return Passed(n, 0, "A#1", "main", point, 1, phase, held=False)
+
+    events = [
+        passed(1, "start", "before"),
+        passed(2, "effect:charge", "before"),
+        passed(3, "txn:begin", "before"),
+        passed(4, "txn:begin", "after"),
+        passed(5, "effect:charge", "after"),
+        passed(6, "txn:commit", "before"),
+        passed(7, "txn:commit", "after"),
+    ]
+    assert list(point_map(events)) == [
+        "start#1   (before only)",
+        "effect:charge#1",
+        "  txn:begin#1",
+        "txn:commit#1",
+    ]
