@@ -31,6 +31,7 @@ class Touch(NamedTuple):
     kinds: tuple[str, ...]
     tenure: int | None
     holder: int | None
+    at_ns: int
 
 
 class Ask(NamedTuple):

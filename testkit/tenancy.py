@@ -88,7 +88,7 @@ class Tenancy:
         self._found["touches"].append(
             facts.Touch(
                 event.n, run.run_id, event.who, event.thread, tuple(changes), before, after,
-                kinds, number, held_by,
+                kinds, number, held_by, event.at_ns,
             )
         )  # fmt: skip
 

@@ -1,0 +1,219 @@
+"""The rules about effects and interrupted steps: V1 at the provider, V4, V9 for keys.
+
+A provider can refuse what is lower than the highest token it has seen, and no more; so it accepts a
+stale request that comes before the new owner's first one. That window is named, and is a fault only
+of a subject that claims to fence its effects. Where the contract is at-least-once and nothing
+fences, a stale effect that was accepted is named too: what it did wrong, if anything, is in V4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import footprints as facts
+from .sentences import Facts, ending, numbers, tokened
+from .verdict import Finding, Interruption
+
+
+def stale_effects(given: Facts) -> Iterator[Finding]:
+    """V1 at the provider: no effect is accepted from an execution whose tenure is over."""
+    highest: dict[str, facts.Decision] = {}
+    for item in given.owned.decisions:
+        if item.event.outcome != "accepted" or item.ask.run_id is None:
+            continue
+        token = item.ask.event.token
+        before = highest.get(item.ask.run_id)
+        lower = False
+        if token is not None:
+            lower = before is not None and token < (before.ask.event.token or 0)
+            if not lower:
+                highest[item.ask.run_id] = item
+        if item.over or lower:
+            finding = _stale_effect(given, item, before if lower else None)
+            if finding is not None:
+                yield finding
+
+
+def _stale_effect(
+    given: Facts, item: facts.Decision, higher: facts.Decision | None
+) -> Finding | None:
+    ask, n = item.ask, item.event.n
+    lost = given.owned.tenure(ask.run_id, ask.tenure)
+    run_id = ask.run_id or ""
+    who = item.event.who
+    if higher is None and (lost is None or lost.ended_by == lost.who):
+        return None  # nobody has taken the run: no newer owner whose effect could be crossed
+    over = f"; its {tokened(lost)} {ending(lost)}" if lost is not None and lost.until else ""
+    later = [
+        tenure
+        for tenure in given.owned.tenures
+        if tenure.run_id == run_id and lost is not None and tenure.number > lost.number
+        and tenure.since < n
+    ]  # fmt: skip
+    victims = tuple(dict.fromkeys(one.who for one in later if one.who != who))
+    at = numbers(lost.until if lost else None, ask.event.n, n)
+    text = f"the provider accepted effect {ask.event.name!r} of run {run_id!r} from {who}"
+    if higher is not None:
+        other = higher.ask.event
+        text += (
+            f" under token {ask.event.token} at event {n}, after it had accepted token"
+            f" {other.token} from {other.who} at event {higher.event.n}{over}."
+        )
+        return Finding("V1", "a stale effect was accepted", text, run_id, who,
+                       victims or (other.who,), at)  # fmt: skip
+    token = (
+        f" under token {ask.event.token}" if ask.event.token is not None else " (without a token)"
+    )
+    text += f"{token} at event {n}{over}"
+    fault = given.claims("fences_effects")
+    if given.declaration.provider_fence == "highest seen" and ask.event.token is not None:
+        text += (
+            ", but the new owner had not shown it a higher one yet: a fence that only knows the"
+            " highest token it has seen can't refuse that."
+        )
+        title = "the window of a highest-seen fence"
+    else:
+        title = "a stale effect was accepted"
+        text += ", and nothing fences it there."
+    return Finding("V1", title, text, run_id, who, victims, at, "fault" if fault else "note")
+
+
+def late_starts(given: Facts) -> Iterator[Finding]:
+    """V7: no effect is started under a lapsed lease, for a subject that checks its expiry."""
+    if not given.claims("checks_expiry"):
+        return
+    for ask in given.owned.asks:
+        if not ask.late:
+            continue
+        tenure = given.owned.tenure(ask.run_id, ask.tenure)
+        token = f" ({tokened(tenure)})" if tenure else ""
+        yield Finding(
+            "V7", "a late start",
+            f"{ask.event.who} asked for effect {ask.event.name!r} of run {ask.run_id!r} at event"
+            f" {ask.event.n}{token}, when by its own clock its lease had lapsed.",
+            ask.run_id or "", ask.event.who, (), (ask.event.n,),
+        )  # fmt: skip
+
+
+def ran_twice(given: Facts) -> Iterator[Finding]:
+    """V4 for effects: exactly once means that the provider carries an effect out once.
+
+    An effect is told by its key; without one by its name, run and tenure-crossing repetition.
+    """
+    if given.declaration.delivery != "exactly-once":
+        return
+    first: dict[tuple[str | None, str, str | None], facts.Decision] = {}
+    for item in given.owned.decisions:
+        if item.event.outcome != "accepted":
+            continue
+        asked = item.ask.event
+        key = (None, asked.key, None) if asked.key else (item.ask.run_id, asked.name, None)
+        full = (key[0], str(key[1]), key[2])
+        earlier = first.setdefault(full, item)
+        if earlier is item:
+            continue
+        same_request = earlier.ask is item.ask
+        if not asked.key and not same_request and earlier.ask.tenure == item.ask.tenure:
+            continue  # two steps of one execution may well do the same thing
+        how = f"key {asked.key!r}" if asked.key else "no idempotency key"
+        other = earlier.ask.event.who
+        text = (
+            f"the provider carried out effect {asked.name!r} of run {item.ask.run_id!r} for {other}"
+            f" at event {earlier.event.n} and again for {item.event.who} at event {item.event.n}"
+            f" ({how})"
+        )
+        text += ": the network delivered one request twice." if same_request else "."
+        victims = (other,) if other != item.event.who else ()
+        yield Finding("V4", "the effect ran twice", text, item.ask.run_id or "", item.event.who,
+                      victims, (earlier.event.n, item.event.n))  # fmt: skip
+
+
+def one_per_key(given: Facts) -> Iterator[Finding]:
+    """V9 for effects: one effect per key, at the provider and in the subject's own store."""
+    first: dict[str, facts.Decision] = {}
+    for item in given.owned.decisions:
+        key = item.ask.event.key
+        if item.event.outcome != "accepted" or key is None:
+            continue
+        earlier = first.setdefault(key, item)
+        if earlier is not item:
+            yield Finding(
+                "V9", "one key, two effects",
+                f"key {key!r} was accepted for {earlier.event.who} at event {earlier.event.n} and"
+                f" again for {item.event.who} at event {item.event.n}.",
+                item.ask.run_id or "", item.event.who, (), (earlier.event.n, item.event.n),
+            )  # fmt: skip
+    yield from _rows_per_key(given)
+
+
+def _rows_per_key(given: Facts) -> Iterator[Finding]:
+    spec = given.declaration.effects
+    if spec is None or spec.key is None:
+        return
+    rows: dict[object, tuple[object, str, int]] = {}
+    for touch in given.owned.touches:
+        for change in touch.changes:
+            if change.table != spec.table or change.new is None or change.old is not None:
+                continue
+            key = change.new.get(spec.key)
+            if key is None:
+                continue
+            earlier = rows.setdefault(key, (change.key, touch.who, touch.n))
+            if earlier[0] != change.key:
+                yield Finding(
+                    "V9", "one key, two effects",
+                    f"{touch.who} stored a second effect under key {key!r} at event {touch.n};"
+                    f" {earlier[1]} had stored the first at event {earlier[2]}.",
+                    touch.run_id, touch.who, (), (earlier[2], touch.n),
+                )  # fmt: skip
+
+
+def reconciliations(given: Facts) -> Iterator[Finding]:
+    """V4 for steps: each interruption has exactly one recorded decision."""
+    if not given.claims("reconciles") or given.declaration.reconciliations is None:
+        return
+    deciders = {touch.n: touch.who for touch in given.owned.touches}
+    for item in given.interruptions:
+        if len(item.decisions) > 1:
+            yield _twice_decided(given, item, deciders)
+        elif not item.decisions and _is_due(given, item):
+            lost = given.owned.by_number[item.run_id, item.tenure]
+            text = (
+                f"step {item.step!r} of run {item.run_id!r} was started by {lost.who}"
+                f" ({tokened(lost)}) at event {item.started_at} and lost with its tenure, which"
+                f" {ending(lost)}; nobody recorded what became of it."
+            )
+            other = lost.ended_by if lost.ended_by != lost.who else _next_holder(given, item)
+            culprit = other or lost.who
+            yield Finding("V4", "an interruption was never reconciled", text, item.run_id,
+                          culprit, (), numbers(item.started_at, lost.until))  # fmt: skip
+
+
+def _next_holder(given: Facts, item: Interruption) -> str:
+    after = given.owned.tenure(item.run_id, item.tenure + 1)
+    return after.who if after else ""
+
+
+def _twice_decided(given: Facts, item: Interruption, deciders: dict[int, str]) -> Finding:
+    by = [f"{deciders.get(n, 'somebody')} at event {n}" for n in item.decisions]
+    lost = given.owned.by_number[item.run_id, item.tenure]
+    text = (
+        f"step {item.step!r} of run {item.run_id!r}, which {lost.who} ({tokened(lost)}) lost, was"
+        f" decided about by {' and by '.join(by)}: one interruption has one decision."
+    )
+    culprit = deciders.get(item.decisions[-1], "")
+    first = deciders.get(item.decisions[0], "")
+    victims = (first,) if first != culprit else ()
+    return Finding("V4", "an interruption was reconciled twice", text, item.run_id, culprit,
+                   victims, (item.started_at, *item.decisions))  # fmt: skip
+
+
+def _is_due(given: Facts, item: Interruption) -> bool:
+    """Whether a decision should have been recorded by the end of the history."""
+    run = given.owned.runs.get(item.run_id)
+    if run is None or run.view.waiting:
+        return False  # an operator is being waited for
+    last = next((one for one in reversed(given.owned.tenures) if one.run_id == item.run_id), None)
+    if last is not None and last.ended == "cancelled":
+        return False
+    return run.view.done or given.drained

@@ -1,0 +1,156 @@
+"""The rules about leases: tokens (V2), renewals (V6), takes and late writes (V7), skew (V10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import footprints as facts
+from .sentences import (
+    Facts,
+    acts_of,
+    ago,
+    author_of,
+    ending,
+    its,
+    left,
+    numbers,
+    since,
+    tokened,
+    victims_of,
+)
+from .tenancy import IN_GAP
+from .verdict import Finding
+
+
+def tokens(given: Facts) -> Iterator[Finding]:
+    """V2: tokens grow and never repeat."""
+    for fault in given.owned.token_faults:
+        tenure = given.owned.by_number[fault.run_id, fault.tenure]
+        if fault.earlier is not None:
+            earlier = given.owned.tenure(fault.run_id, fault.earlier)
+            by = f"{earlier.who} in tenure {earlier.number}" if earlier else "an earlier claim"
+            title = "a token was used twice"
+            text = f"had been given to {by} already"
+            victims = (earlier.who,) if earlier and earlier.who != tenure.who else ()
+        else:
+            title, victims = "a token fell", ()
+            text = f"is lower than {fault.highest}, which an earlier claim of it had"
+        yield Finding(
+            "V2", title,
+            f"{tenure.who} claimed run {fault.run_id!r} at event {fault.n} under token"
+            f" {fault.token}, which {text}; a fence can't tell the two apart.",
+            fault.run_id, tenure.who, victims, (fault.n,),
+        )  # fmt: skip
+
+
+def renewals(given: Facts) -> Iterator[Finding]:
+    """V6: a renewal touches only its own, unexpired lease."""
+    distinct = bool(given.declaration.runs.lease.token or given.declaration.runs.lease.generation)
+    for act, touch in acts_of(given):
+        if act.kind == "stale-renew":
+            lost = given.owned.tenure(act.run_id, act.tenure)
+            if lost is None:
+                continue
+            text = (
+                f"{act.who} extended the lease on run {act.run_id!r} at event {act.n}, but"
+                f" {its(act, lost)} {ending(lost)}{since(given, lost, act.n)}."
+            )
+            yield Finding("V6", "another's lease was renewed", text, act.run_id, act.who,
+                          victims_of(given, act, lost), numbers(lost.until, act.n))  # fmt: skip
+        elif act.kind == "late-renew" and given.claims("checks_expiry") and distinct:
+            tenure = given.owned.tenure(act.run_id, act.tenure)
+            text = (
+                f"{act.who} extended its lease on run {act.run_id!r} at event {act.n}, when by its"
+                f" own clock it had lapsed{ago(touch)}"
+            )
+            token = f" ({tokened(tenure)})" if tenure else ""
+            yield Finding("V6", "an expired lease was renewed", f"{text}{token}.", act.run_id,
+                          act.who, (), (act.n,))  # fmt: skip
+
+
+def takes(given: Facts) -> Iterator[Finding]:
+    """V7 between workers: no live lease is taken or released by another."""
+    if given.declaration.runs.lease.expires_at is None:
+        return
+    for act, touch in acts_of(given):
+        if act.who == "" or act.kind not in ("steal", "foreign-finish"):
+            continue
+        if act.kind == "foreign-finish" and not touch.before.held:
+            continue
+        holder = given.owned.tenure(act.run_id, act.holder)
+        whose = f"{holder.who}'s ({tokened(holder)})" if holder else f"{touch.before.owner!r}'s"
+        title = "a live lease was taken"
+        what = "took"
+        if not touch.after.held or touch.after.done:
+            title = "a lease was released by another"
+            what = "released" if act.kind == "steal" else "finished the run under"
+        text = (
+            f"{act.who} {what} {whose} lease on run {act.run_id!r} at event {act.n}{left(touch)}."
+        )
+        victims = (holder.who,) if holder else ()
+        yield Finding("V7", title, text, act.run_id, act.who, victims, (act.n,))
+    for take in given.owned.edge_takes:
+        loser = given.owned.by_number[take.run_id, take.loser]
+        yield Finding(
+            "V7", "a live lease was taken",
+            f"at the very instant of its expiry the lease on run {take.run_id!r} counted as live"
+            f" for {loser.who} (event {take.acted}) and as expired for whoever took it (event"
+            f" {take.n}).",
+            take.run_id, author_of(given, take.n), (loser.who,), (take.acted, take.n),
+        )  # fmt: skip
+
+
+def late_writes(given: Facts) -> Iterator[Finding]:
+    """V7 for the holder: nothing starts under a lapsed lease, for one that checks its expiry."""
+    if not given.claims("checks_expiry"):
+        return
+    for act, touch in acts_of(given):
+        if act.kind in ("late-write", "late-finish") and not _is_outcome(given, touch):
+            what = "finished" if act.kind == "late-finish" else "went on with"
+            tenure = given.owned.tenure(act.run_id, act.tenure)
+            token = f" ({tokened(tenure)})" if tenure else ""
+            text = (
+                f"{act.who} {what} run {act.run_id!r} at event {act.n}{token}, when by its own"
+                f" clock its lease had lapsed{ago(touch)} and nobody had taken it."
+            )
+            yield Finding("V7", "a late write", text, act.run_id, act.who, (), (act.n,))
+        elif act.detail == IN_GAP:
+            text = (
+                f"{act.who}'s lease on run {act.run_id!r} lapsed between its last look at the clock"
+                f" and its commit at event {act.n}."
+            )
+            yield Finding(
+                "V7", "lapsed in the gap", text, act.run_id, act.who, (), (act.n,), "note"
+            )
+
+
+def _is_outcome(given: Facts, touch: facts.Touch) -> bool:
+    """Whether a commit only records what came of steps that were under way before it."""
+    steps = given.declaration.steps
+    if steps is None or touch.after.done:
+        return False
+    rows = [change for change in touch.changes if change.table == steps.table]
+    started = {*steps.started, *steps.interrupted}
+    return bool(rows) and all(
+        change.old is not None
+        and change.new is not None
+        and change.old.get(steps.status) in started
+        and change.new.get(steps.status) not in started
+        for change in rows
+    )
+
+
+def skew(given: Facts) -> Iterator[Finding]:
+    """V10: the skew that the subject says it bears changes nothing."""
+    bears_ns = given.declaration.bears_skew_ms * 1_000_000
+    for take in given.owned.skew_takes:
+        if abs(take.skew_ns) > bears_ns:
+            continue
+        loser = given.owned.by_number[take.run_id, take.loser]
+        yield Finding(
+            "V10", "a live lease was taken",
+            f"{take.who}, whose clock is {take.skew_ns / 1e9:+g} s off {loser.who}'s, took the"
+            f" lease on run {take.run_id!r} at event {take.n} while {loser.who} ({tokened(loser)})"
+            f" still counted as its holder; a skew of {bears_ns / 1e9:g} s is claimed to be borne.",
+            take.run_id, take.who, (loser.who,), (take.n,),
+        )  # fmt: skip

@@ -1,0 +1,206 @@
+"""The end (V5), and owners that must not lose what they work on (V7): liveness, with its reason.
+
+First the faults, then everything is healed and drained, then this: what is still held, or was not
+finished, and why, as far as the history tells. Only runs that some commit of the history touched
+are judged: other people's rows are other people's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from . import footprints as facts
+from .history import Acted, ClockMoved, Event, History, Passed, Settled
+from .interruptions import in_flight
+from .lives import Life, label
+from .rows import View
+from .sentences import Facts, tokened
+from .verdict import Finding, Tenure
+
+
+def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
+    """V5 at the end: nothing is leased, running or in flight, and what can finish has finished."""
+    if not given.drained:
+        return
+    under_way = in_flight(given.declaration, given.owned)
+    for run in given.owned.runs.values():
+        if not run.touched:
+            continue
+        if run.view.done or not run.view.exists:
+            if not run.view.held and run.run_id in under_way and not _cancelled(given, run.run_id):
+                yield _in_flight(given, run, under_way[run.run_id])
+        elif run.view.held:
+            yield _leased(given, run, history)
+        elif not run.view.waiting:
+            yield _unfinished(given, run, history)
+
+
+def _cancelled(given: Facts, run_id: str) -> bool:
+    """Whether an operator ended the run: what ran then stays as it was."""
+    operators = {who for who, life in given.owned.lives.items() if life.is_operator}
+    return any(
+        touch.run_id == run_id and touch.after.done and touch.who in operators
+        for touch in given.owned.touches
+    )
+
+
+def _in_flight(given: Facts, run: facts.RunEnd, steps: tuple[str, ...]) -> Finding:
+    names = ", ".join(repr(step) for step in steps)
+    text = f"run {run.run_id!r} is {run.view.status!r}, and its step {names} is still under way."
+    by = next(
+        (touch.who for touch in given.owned.touches
+         if touch.run_id == run.run_id and touch.after.done and not touch.before.done),
+        "",
+    )  # fmt: skip
+    return Finding("V5", "a step stayed in flight", text, run.run_id, by, (), (run.last,))
+
+
+def _leased(given: Facts, run: facts.RunEnd, history: History) -> Finding:
+    holder = given.owned.tenure(run.run_id, run.tenure)
+    who = f"{holder.who} ({tokened(holder)})" if holder else f"owner {run.view.owner!r}"
+    now_ns = history.events[-1].at_ns if history.events else 0
+    text = f"run {run.run_id!r} is still held by {who}, {_until(run.view, now_ns)}"
+    if holder is not None:
+        text += f"; {_state(given, holder.who, history)}"
+    text += f"; {_drain(given, history)}."
+    return Finding("V5", "a run stayed leased", text, run.run_id, holder.who if holder else "", (),
+                   (run.last,))  # fmt: skip
+
+
+def _unfinished(given: Facts, run: facts.RunEnd, history: History) -> Finding:
+    status = f"is {run.view.status!r}" if run.view.status is not None else "isn't finished"
+    last = _last_tenure(given, run.run_id)
+    text = f"run {run.run_id!r} {status} and nobody holds it"
+    if last is not None:
+        by = f" by {last.ended_by}" if last.ended_by != last.who else ""
+        text += (
+            f"; {last.who} had it last ({tokened(last)}), {last.ended}{by} at event {last.until}"
+        )
+    else:
+        text += "; nobody ever claimed it"
+    text += f"; {_drain(given, history)}."
+    return Finding("V5", "a run never finished", text, run.run_id, last.ended_by if last else "",
+                   (),
+                   (run.last,))  # fmt: skip
+
+
+def _last_tenure(given: Facts, run_id: str) -> Tenure | None:
+    return next((one for one in reversed(given.owned.tenures) if one.run_id == run_id), None)
+
+
+def _until(view: View, now_ns: int) -> str:
+    if view.expiry is None:
+        return "with no expiry"
+    left = (view.expiry.at_ns - now_ns) / 1e9
+    at = _clock(view.expiry.at_ns)
+    return f"until {at} (in {left:g} s)" if left > 0 else f"expired {-left:g} s ago, at {at}"
+
+
+def _clock(at_ns: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at_ns / 1e9, tz=UTC):%H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ns} ns"
+
+
+def _state(given: Facts, who: str, history: History) -> str:
+    """Where a worker is at the end."""
+    life = given.owned.lives.get(who)
+    if life is not None and life.until is not None:
+        return f"{who} ended ({life.how}) at event {life.until}"
+    if life is not None and life.last:
+        return f"{who} {life.last} and left it"
+    for event in reversed(history.events):
+        if isinstance(event, Settled) and event.who == who:
+            return f"{who} {event.state}"
+    return f"{who} lives"
+
+
+def _drain(given: Facts, history: History) -> str:
+    """Who tried to finish it last, and what they said."""
+    since = next(
+        (event.n for event in reversed(history.events)
+         if isinstance(event, Acted) and event.text.startswith("drain")),
+        None,
+    )  # fmt: skip
+    if since is None:
+        return "the script did not drain"
+    tried = [life for life in given.owned.lives.values()
+             if life.since > since and not life.is_operator]  # fmt: skip
+    if not tried:
+        return "the drain started no worker"
+    last: Life = tried[-1]
+    said = last.last or (f"ended ({last.how})" if last.how else "did not return")
+    count = f"{len(tried)} workers" if len(tried) > 1 else "one worker"
+    return f"the drain ran {count}, the last of which, {last.who}, {said}"
+
+
+def live_owners(given: Facts, history: History) -> Iterator[Finding]:
+    """V7: a working owner with a heartbeat keeps its lease while time passes.
+
+    Judged where the script let time pass with timers (`advance`), not where it set the clock past
+    every expiry; not for a worker that was stopped, or held in its heartbeat, or beside a lock.
+    """
+    if not given.claims("heartbeats"):
+        return
+    boundaries = [event.n for event in history.events if isinstance(event, Acted)]
+    for lapse in given.owned.lapses:
+        tenure = given.owned.by_number[lapse.run_id, lapse.tenure]
+        end = next((n for n in boundaries if n > lapse.n), history.events[-1].n + 1)
+        since = _last_renewal(given, tenure, before=lapse.n)
+        if lapse.why != "advance" or _recovers(given, tenure, lapse.n, end):
+            continue
+        life = given.owned.lives.get(tenure.who)
+        if life is None or not life.alive_at(lapse.n) or life.stopped_between(since, lapse.n):
+            continue
+        if _is_kept_from_beating(history.events, tenure.who, since, lapse.n):
+            continue
+        yield Finding(
+            "V7", "a live owner lost its lease",
+            f"{tenure.who} was at work on run {lapse.run_id!r} ({tokened(tenure)}), neither stopped"
+            f" nor dead, and its lease lapsed at event {lapse.n}: it was extended last at event"
+            f" {since}.",
+            lapse.run_id, tenure.who, (), (since, lapse.n),
+        )  # fmt: skip
+
+
+def _last_renewal(given: Facts, tenure: Tenure, *, before: int) -> int:
+    renewed = [
+        act.n
+        for act in given.owned.acts
+        if act.run_id == tenure.run_id and act.tenure == tenure.number and act.n < before
+        and act.kind in ("renew", "late-renew")
+    ]  # fmt: skip
+    return renewed[-1] if renewed else tenure.since
+
+
+def _recovers(given: Facts, tenure: Tenure, first: int, last: int) -> bool:
+    """Whether the owner was about to beat, or to end its tenure, within the same action."""
+    return any(
+        act.run_id == tenure.run_id and act.who == tenure.who and first <= act.n < last
+        and act.kind in ("renew", "finish", "release", "late-finish", "late-release")
+        for act in given.owned.acts
+    )  # fmt: skip
+
+
+def _is_kept_from_beating(events: tuple[Event, ...], who: str, since: int, until: int) -> bool:
+    """Whether the script itself held the heartbeat, or the write lock that it needs."""
+    locked = False
+    held: dict[str, str] = {}
+    for event in events:
+        if event.n > until:
+            break
+        if isinstance(event, Acted):
+            words = event.text.split()
+            locked = words[:1] == ["lock"] or (locked and words[:1] not in (["unlock"], ["heal"]))
+            if words[:2] == ["hold", label(who)] and "heartbeat" in event.text:
+                return True
+        elif isinstance(event, Passed) and event.who == who:
+            if event.held:
+                held[event.thread] = event.point
+            else:
+                held.pop(event.thread, None)
+        elif isinstance(event, ClockMoved) and event.n >= since and locked:
+            return True
+    return any(point.startswith(("sql:", "txn:", "heartbeat")) for point in held.values())
