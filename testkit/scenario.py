@@ -24,7 +24,8 @@ class Scenario:
     `{half_ttl}` for half its lease. `requires` are moments
     (`moments.MOMENTS`, like `stale attempt by A`, `interruption`, `take-over by B`) without which
     the script proves nothing. `needs` are the capabilities that a subject must claim, else the
-    scenario is not claimed. `holds` are the invariants judged; `also` adds findings of the
+    scenario is not claimed; `variant` names the one of the subject's variants that it plays on.
+    `holds` are the invariants judged; `also` adds findings of the
     scenario's own.
     """
 
@@ -33,6 +34,7 @@ class Scenario:
     script: str
     requires: tuple[str, ...]
     needs: Collection[str] = frozenset()
+    variant: str = ""
     holds: tuple[str, ...] = ALL_INVARIANTS
     also: tuple[Callable[[History, Verdict], tuple[Finding, ...]], ...] = field(default=())
 

@@ -182,6 +182,9 @@ class Subject:
     provider_fence: ClassVar[Literal["none", "highest seen"]] = "none"
     #: Where a worker is held before what can't be taken back; scenarios stop it here.
     danger: ClassVar[str] = "effect:* before"
+    #: Other set-ups of the same runtime that scenarios may ask for by name (a run that waits for
+    #: approval, an old database): name -> `pkg.mod:Class`. One that isn't there is not claimed.
+    variants: ClassVar[Mapping[str, str]] = {}
     #: `brief`: the observer opens the file anew for each read and lets it go.
     observer: ClassVar[Literal["kept", "brief"]] = "kept"
 
