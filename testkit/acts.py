@@ -157,7 +157,7 @@ class Actor:
         if not processes.stop(worker):
             self.stage.leave(worker, worker.ended)
             raise StageError(f"worker {worker.who!r} died: {worker.ended}", worker=worker.who)
-        self.stage.record("signalled", worker.who, "STOP", self.stage.write_lock())
+        self.stage.record("signalled", worker.who, "SIGSTOP", self.stage.write_lock())
 
     def cont(self, act: script.Cont) -> None:
         """SIGCONT; what is held stays held."""
@@ -169,7 +169,7 @@ class Actor:
         if not processes.cont(worker):
             self.stage.leave(worker, worker.ended)
             return
-        self.stage.record("signalled", worker.who, "CONT", "unknown")
+        self.stage.record("signalled", worker.who, "SIGCONT", "unknown")
         self.stage.settle(worker)
 
     def kill(self, act: script.Kill) -> None:
@@ -179,7 +179,7 @@ class Actor:
     def _kill(self, worker: WorkerProcess) -> None:
         lock = self.stage.write_lock()
         how = processes.kill(worker)
-        self.stage.record("signalled", worker.who, "KILL", lock)
+        self.stage.record("signalled", worker.who, "SIGKILL", lock)
         self.stage.leave(worker, how)
 
     # -- time --------------------------------------------------------------------------------

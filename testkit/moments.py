@@ -207,7 +207,10 @@ def _refused_claims(seen: Seen) -> Iterator[str]:
                 continue
             if _lapsed_by(seen, tenure.run_id, tenure.number, event.n):
                 continue
-            mine = (one for one in seen.owned.tenures if one.who == event.who)
+            mine = (
+                one for one in seen.owned.tenures
+                if one.who == event.who and one.since <= event.n
+            )  # fmt: skip
             if not any(one.since >= tenure.since or one.until is None for one in mine) and not any(
                 one.who == event.who and one.run_id == tenure.run_id and one.since < tenure.since
                 for one in seen.owned.tenures
