@@ -40,10 +40,14 @@ def open_stage(lane: Lane, *, name: str) -> Stage:
 def judge(
     history: History, *, requires: Collection[str], holds: Collection[str], drained: bool
 ) -> Verdict:
-    """The verdict over a history."""
+    """The verdict over a history. Raises `LeasecheckError`."""
+    from .testkit.errors import LeasecheckError
     from .testkit.judge import judge as judge_history
 
-    return judge_history(history, requires=requires, holds=holds, drained=drained)
+    try:
+        return judge_history(history, requires=requires, holds=holds, drained=drained)
+    except ValueError as error:  # a required moment that there is none of
+        raise LeasecheckError(str(error)) from error
 
 
 def save_history(history: History, path: Path) -> None:

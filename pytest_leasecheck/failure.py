@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from .playing import Result
-from .testkit.errors import LeasecheckError
 from .timeline_text import draw
 
 _TAIL_LINES: Final = 15
@@ -49,6 +48,16 @@ def report(result: Result, *, base: Path) -> str:
     return printable("\n".join(parts))
 
 
+def notes(result: Result) -> list[str]:
+    """What is named, and does not fail."""
+    found = result.verdict.findings if result.verdict else ()
+    return [
+        printable(_one_line(f"noted: {item.title}: {item.text}"))
+        for item in found
+        if item.severity == "note"
+    ]
+
+
 def printable(text: str) -> str:
     """Text that a terminal can't be harmed by: control characters are written out."""
     return "".join(
@@ -77,9 +86,7 @@ def _what(result: Result) -> Iterator[str]:
             yield _one_line(f"{finding.invariant} {finding.title}: {finding.text}")
         if len(faults) > _MOST_FINDINGS:
             yield f"… and {len(faults) - _MOST_FINDINGS} more findings"
-        for finding in verdict.findings:
-            if finding.severity == "note":
-                yield _one_line(f"noted: {finding.title}: {finding.text}")
+        yield from notes(result)
         if faults and verdict.missing:
             yield _one_line(f"also not shown: {'; '.join(verdict.missing)}")
         if faults and result.error is not None:
@@ -88,9 +95,9 @@ def _what(result: Result) -> Iterator[str]:
         yield str(result.error).partition("\n")[2]
     if result.outcome == "inconclusive":
         yield (
-            "A test whose dangerous moment did not come about shows nothing about the danger."
-            " Point the subject's `danger` at the place where its irreversible operation happens;"
-            " --leasecheck-points lists where it can be held."
+            "A test counts only if its dangerous moment came about; the timeline tells what came"
+            " about instead. Workers are held at the subject's `danger`; --leasecheck-points lists"
+            " where else they can be."
         )
     yield ""
     yield f"subject   {result.subject.label}"
@@ -143,11 +150,6 @@ def log_tail(path: Path) -> list[str]:
     lines = text.splitlines()
     hidden = len(lines) > _TAIL_LINES or size > _TAIL_BYTES
     return ["…"] * hidden + lines[-_TAIL_LINES:]
-
-
-def error_text(error: LeasecheckError) -> str:
-    """An error's own words, fit to print."""
-    return printable(str(error))
 
 
 def _one_line(text: str) -> str:

@@ -172,4 +172,16 @@ def marked(item: pytest.Item) -> dict[str, Any]:
     for name in ("requires", "holds"):
         if isinstance(given[name], str):
             given[name] = (given[name],)
+    check_moments(given["requires"])
     return given
+
+
+def check_moments(requires: Collection[str]) -> None:
+    """Refuse a moment that there is none of. Raises `pytest.UsageError`."""
+    from .testkit.moments import parse_moment
+
+    for moment in requires:
+        try:
+            parse_moment(moment)
+        except ValueError as error:
+            raise pytest.UsageError(f"@pytest.mark.leasecheck(requires=...): {error}") from None

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from . import engine
-from .failure import Unproven
+from .failure import Unproven, notes
 from .playing import free_scenario, unclaimed
 from .runtime import Runtime, runtime_of
 from .subjects import Named
@@ -184,6 +184,7 @@ def play(
     script = scenario.script_for(subject.subject)
     result = runtime.player.play(scenario, subject, item, script)
     item.user_properties += to_properties(result.record)
+    item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
     if result.outcome == "not claimed" and result.verdict is not None:
         pytest.skip("not claimed: " + "; ".join(result.verdict.not_claimed.values()))
     if result.outcome != "pass":
@@ -223,7 +224,12 @@ def _no_such(wanted: str, groups: Sequence[Group]) -> str:
 
 
 def _check_scripts(groups: Sequence[Group], runtime: Runtime) -> None:
-    """Refuse scripts that don't parse before any is played: they or `danger` are wrong."""
+    """Refuse scripts that don't parse before any is played: they or `danger` are wrong.
+
+    The same for what they require: a moment that there is none of would never come about.
+    """
+    from .testkit.moments import parse_moment
+
     subject = runtime.subject.subject
     for group in groups:
         for scenario in group.scenarios:
@@ -232,6 +238,12 @@ def _check_scripts(groups: Sequence[Group], runtime: Runtime) -> None:
             except ScriptError as error:
                 where = f"{group.nodeid}::{scenario.name} (danger {subject.danger!r})"
                 raise pytest.UsageError(f"the script of {where} does not parse: {error}") from error
+            for moment in scenario.requires:
+                try:
+                    parse_moment(moment)
+                except ValueError as error:
+                    where = f"{group.nodeid}::{scenario.name}"
+                    raise pytest.UsageError(f"what {where} requires: {error}") from error
 
 
 def _replay(file: Path, runtime: Runtime, config: pytest.Config) -> Group:

@@ -35,7 +35,7 @@ def write_summary(
     """Write our section; nothing when no test of ours ran."""
     if not records:
         return
-    terminal.section("leasecheck", sep="=")
+    terminal.write_sep("=", "leasecheck")
     subjects = tuple(dict.fromkeys(record.subject for record in records.values()))
     for subject in subjects:
         own = {name: one for name, one in records.items() if one.subject == subject}
@@ -65,6 +65,9 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
     failed = [name for name, one in played.items() if one.outcome == "fail" and not one.broken]
     if failed:
         yield Line("not played", f"{_number(len(failed), 'test')}: {_list(failed)}", _BROKEN)
+    for note in sorted({title for one in played.values() for title in one.notes}):
+        noted = [name for name, one in played.items() if note in one.notes]
+        yield Line("noted", f"{note}: {_list(noted)}", _OPEN)
     yield from _not_claimed(records.values())
 
 
@@ -83,6 +86,9 @@ def _promise(promise: Promise, played: Mapping[str, Record]) -> Line:
         return Line("not shown", text, _OPEN)
     if any(one.outcome in ("inconclusive", "fail") for one in records):
         return Line("not broken", text, _OPEN)
+    if any(one.notes for one in records) and "landed" in basis and "none landed" not in basis:
+        # Where nothing is claimed to fence, what landed is named, and is no failure.
+        return Line("held", f"{text} where no fence is claimed (noted below)", _OPEN)
     return Line("held", text, _HELD)
 
 

@@ -13,14 +13,18 @@ _PREFIX: Final = "leasecheck."
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One test's contribution. `broken` are invariants; `refused` is out of `stale_attempts`."""
+    """One test's contribution.
+
+    `broken` are invariants; `refused` is out of `counts.stale_attempts`; `notes` are the titles of
+    what is named but does not fail.
+    """
 
     subject: str
     outcome: str
     counts: Counts = field(default_factory=Counts)
     refused: int = 0
     broken: tuple[str, ...] = ()
-    notes: int = 0
+    notes: tuple[str, ...] = ()
     not_claimed: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
 
@@ -50,7 +54,7 @@ def record_of(subject: str, verdict: Verdict, *, evidence: str = "") -> Record:
         counts=verdict.counts,
         refused=sum(attempt.outcome != "landed" for attempt in verdict.attempts),
         broken=tuple(sorted({finding.invariant for finding in faults})),
-        notes=len(verdict.findings) - len(faults),
+        notes=tuple(sorted({item.title for item in verdict.findings if item not in faults})),
         not_claimed=dict(verdict.not_claimed),
         evidence=evidence,
     )
@@ -63,8 +67,9 @@ def to_properties(record: Record) -> list[tuple[str, object]]:
         ("outcome", record.outcome),
         *((item.name, getattr(record.counts, item.name)) for item in fields(Counts)),
         ("refused", record.refused),
-        ("notes", record.notes),
     ]
+    if record.notes:
+        pairs.append(("notes", "; ".join(record.notes)))
     if record.broken:
         pairs.append(("broken", " ".join(record.broken)))
     if record.evidence:
@@ -89,7 +94,7 @@ def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
         counts=Counts(**{item.name: _number(found.get(item.name)) for item in fields(Counts)}),
         refused=_number(found.get("refused")),
         broken=tuple(str(found.get("broken", "")).split()),
-        notes=_number(found.get("notes")),
+        notes=tuple(filter(None, str(found.get("notes", "")).split("; "))),
         not_claimed={
             name.removeprefix(claims): str(why)
             for name, why in found.items()

@@ -35,6 +35,7 @@ def test_scenarios_are_mounted_under_their_plugins_name(
         (SCENARIO.replace("return [", "return [3, "), "*'conftest' returned a int, not a Scen*"),
         (SCENARIO.replace("return [", "return 2 * ["), "*conftest has two scenarios named 'mine'"),
         (SCENARIO.replace("drain", "fly"), "*script of leasecheck/conftest::mine * line 2*"),
+        (SCENARIO.replace("=()", "=('luck',)"), "what leasecheck/conftest::mine requires: *luck*"),
     ],
 )
 def test_wrong_scenarios_are_usage_errors(

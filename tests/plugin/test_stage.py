@@ -60,7 +60,7 @@ def test_check_fails_the_test_itself_and_is_not_repeated(consumer: pytest.Pytest
 
 
 def test_check_returns_the_verdict(consumer: pytest.Pytester) -> None:
-    make(consumer, more="assert stage.check(requires=['x']).outcome == 'pass'")
+    make(consumer, more="assert stage.check(requires=['interruption']).outcome == 'pass'")
     consumer.runpytest_subprocess().assert_outcomes(passed=1)
 
 
@@ -110,6 +110,7 @@ def test_failed_test_is_judged_as_well(consumer: pytest.Pytester) -> None:
     [
         ("@pytest.mark.leasecheck(judged=1)", "*leasecheck knows subject=, *, not judged"),
         ("@pytest.mark.leasecheck(3)", "*leasecheck knows subject=, *, not 3"),
+        ("@pytest.mark.leasecheck(requires='luck')", "*(requires=...): *luck*"),
         ("@pytest.mark.leasecheck(subject=dict)", "* is not a Subject but a class 'dict'; *"),
     ],
 )

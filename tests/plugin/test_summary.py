@@ -66,11 +66,18 @@ def test_unclaimed_headline_is_not_held() -> None:
     assert words({"a": unclaimed}) == ["held", "not claimed", "held", "not claimed"]
 
 
+def test_what_landed_where_nothing_fences_is_noted_not_hidden() -> None:
+    noted = record(refused=3, notes=("a stale effect was accepted",))
+    lines = list(summary({"t::a": noted}))
+    assert lines[0].text.endswith("1 landed where no fence is claimed (noted below)")
+    assert (lines[3].word, lines[3].text) == ("noted", "a stale effect was accepted: t::a")
+
+
 @pytest.mark.parametrize(
     "sent",
     [
         record(),
-        record(outcome="fail", broken=("V1", "V3"), evidence="/x y/z", notes=2),
+        record(outcome="fail", broken=("V1", "V3"), evidence="/x y/z", notes=("a b", "c")),
         record(outcome="not claimed", not_claimed={"V8": "no counter, no bound", "V9": "no key"}),
     ],
 )
