@@ -2,11 +2,14 @@
 
 Faults it is made for: pytest or a lane is killed with SIGKILL while a worker is stopped, holds the
 write lock, or has children of its own. A stopped child would be *continued by the kernel* when
-its process group is orphaned, and go on writing. What it does not cover: a machine that goes down.
+its process group is orphaned, and go on writing. What it does not cover: a machine that goes down,
+and a grandchild that left its session and cleared its environment when pytest *and* the guard were
+both killed with SIGKILL in the same instant.
 
-Three lines of defence: the kernel kills a child when its parent dies (PDEATHSIG); the lane is the
-subreaper of whatever its workers leave; and a guard process, which outlives the lane by
-milliseconds, kills everything that carries the lane's mark in its environment.
+Three lines of defence. The process that pytest starts becomes the guard, and the lane is its
+child: it outlives both, is the subreaper of whatever they leave, and kills that. The kernel kills
+lane and workers when their parent dies (PDEATHSIG), should the guard itself be killed. And
+whatever a lane starts carries its mark in the environment, by which pytest finds the rest.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ import ctypes
 import os
 import shutil
 import signal
+import stat
 import time
+from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -26,6 +31,10 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 #: The environment variable that every process of a lane inherits.
 MARK: Final = "LEASECHECK_LANE"
+#: What the guard gets when the thread that started it ends; pytest may live on.
+_PARENT_SIGNAL: Final = signal.SIGUSR1
+_WAKING: Final = frozenset({signal.SIGCHLD, signal.SIGTERM, _PARENT_SIGNAL})
+_ROUNDS: Final = 500
 
 
 def _prctl(option: int, value: int) -> None:
@@ -45,28 +54,66 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def start_guard(mark: str, *, folder_path: str) -> tuple[int, int]:
-    """Fork the guard; returns its pid and the descriptor whose closing lets it act.
+def stand_guard(mark: str, *, folder_path: str, parent_pid: int) -> None:
+    """Split in two: the caller goes on as the lane, a child; this process stays behind as guard.
 
-    When the lane ends, in whatever way, everything with its mark is killed, and the folder
-    (the databases) is removed.
+    When the lane ends, in whatever way, or the parent dies, or SIGTERM comes, everything that
+    descends from the lane or carries its mark is killed, the folder (the databases) is removed,
+    and the guard ends as the lane did.
     """
-    read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
-            keep_only(read_end)
-            while os.read(read_end, 4096):
-                pass
-            kill_marked(mark)
-            shutil.rmtree(folder_path, ignore_errors=True)
-        finally:
-            os._exit(0)
-    os.close(read_end)
-    return pid, write_end
+    os.setsid()
+    adopt_orphans()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+    _prctl(_PR_SET_PDEATHSIG, _PARENT_SIGNAL)
+    guard_pid = os.getpid()
+    lane_pid = os.fork()
+    if lane_pid == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        die_with_parent(guard_pid)
+        adopt_orphans()
+        return
+    status = int(signal.SIGKILL)
+    try:
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        os.closerange(3, 1 << 20)
+        status = _watch(lane_pid, parent_pid=parent_pid)
+        kill_children()
+        kill_marked(mark)
+        remove_folder(folder_path)
+    finally:
+        _end_like(status)
+
+
+def _watch(lane_pid: int, *, parent_pid: int) -> int:
+    """Wait until there is something to clean up; returns the lane's wait status."""
+    while os.getppid() == parent_pid:
+        number = signal.sigwait(_WAKING)
+        if number == signal.SIGTERM:
+            break
+        if number == signal.SIGCHLD:
+            while (ended := _reap_one()) is not None:
+                if ended[0] == lane_pid:
+                    return ended[1]
+    return signal.SIGKILL
+
+
+def _reap_one() -> tuple[int, int] | None:
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status) if pid else None
+
+
+def _end_like(status: int) -> None:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
 
 
 def keep_only(fd: int) -> int:
@@ -75,20 +122,46 @@ def keep_only(fd: int) -> int:
     An inherited one would hide a sibling's end.
     """
     if fd != 3:
-        os.dup2(fd, 3)
+        os.dup2(fd, 3, inheritable=False)
     os.closerange(4, 1 << 20)
     return 3
 
 
-def kill_marked(mark: str, *, rounds: int = 50) -> int:
+def kill_children(*, spare: Collection[int] = ()) -> int:
+    """SIGKILL and reap every child of this process but `spare`. Returns how many there were.
+
+    We are their subreaper: a dead child's children become ours, so one look is not enough.
+    """
+    killed = 0
+    for _ in range(_ROUNDS):
+        children = [pid for pid in _children() if pid not in spare]
+        if not children:
+            break
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError, PermissionError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                killed += 1
+    return killed
+
+
+def _children() -> list[int]:
+    """Children of every thread of this process, by the kernel's list."""
+    try:
+        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii")
+    except OSError:  # a kernel without that list: the mark alone has to do
+        return []
+    return [int(word) for word in text.split()]
+
+
+def kill_marked(mark: str, *, rounds: int = _ROUNDS) -> int:
     """SIGKILL whatever carries `mark`, but this process, until a look finds none. Returns how many.
 
     A process may fork between being read and being killed, so one look is not enough.
     """
-    wanted = f"{MARK}={mark}\0".encode()
     killed: set[int] = set()
     for _ in range(rounds):
-        alive = [pid for pid in _marked(wanted) if pid != os.getpid()]
+        alive = [pid for pid in marked(mark) if pid != os.getpid()]
         if not alive:
             break
         for pid in alive:
@@ -99,7 +172,9 @@ def kill_marked(mark: str, *, rounds: int = 50) -> int:
     return len(killed)
 
 
-def _marked(wanted: bytes) -> list[int]:
+def marked(mark: str) -> list[int]:
+    """Every living process that carries `mark`. Needs no right but to read its environment."""
+    wanted = f"\0{MARK}={mark}\0".encode()
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -109,6 +184,21 @@ def _marked(wanted: bytes) -> list[int]:
             state = Path(f"/proc/{name}/stat").read_bytes().rpartition(b") ")[2][:1]
         except OSError:
             continue
-        if wanted in environment + b"\0" and state not in (b"Z", b"X"):
+        if wanted in b"\0" + environment + b"\0" and state not in (b"Z", b"X"):
             found.append(int(name))
     return found
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder, also one in which a worker took away its own right to write."""
+
+    def allow_and_retry(function: Any, name: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(name), stat.S_IRWXU)
+            if not os.path.islink(name) and os.path.isdir(name):
+                os.chmod(name, stat.S_IRWXU)
+                shutil.rmtree(name, ignore_errors=True)
+            else:
+                function(name)
+
+    shutil.rmtree(path, onerror=allow_and_retry)

@@ -11,9 +11,7 @@ import contextlib
 import marshal
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 import types
 import uuid
 import weakref
@@ -30,14 +28,18 @@ from .script import Action, Script
 from .stage import Stage
 from .subject import Subject, declaration_of
 from .subject_source import SubjectSource, source_of
+from .workplace import SHARED_MEMORY, make_work_folder
 
-#: Below this much room, /dev/shm is left alone.
-_ROOM_NEEDED: Final = 32 * 2**20
+#: How long the guard may take to clear up before it is killed itself.
+_GUARD_PATIENCE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
-    """How a lane works. `deadline_s` is real time for one move; `folder` takes workers' logs."""
+    """How a lane works. `deadline_s` is real time for one move; `folder` takes workers' logs.
+
+    `places` are where databases may lie, in order; after them comes the system's temporary folder.
+    """
 
     folder: Path
     clock: Literal["auto", "virtual", "wall"] = "auto"
@@ -46,6 +48,7 @@ class LaneOptions:
     attribution: Literal["commit", "move", "off"] = "commit"
     deadline_s: float = 10.0
     cpu: int | None = None
+    places: tuple[str, ...] = (SHARED_MEMORY,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,10 @@ class Lane:
         self.subject: Final[Subject] = self.source.load()
         self.options: Final = options
         self.declaration: Final = declaration_of(self.subject)
-        self._work = _make_work_folder()
+        self._folder: Final = os.path.abspath(options.folder)
+        self._closed = False
+        self._owner_pid: Final = os.getpid()
+        self._work = make_work_folder(options.places)
         self._mark: Final = uuid.uuid4().hex
         virtual = options.clock == "virtual" or (
             options.clock == "auto" and self.subject.clock != "wall"
@@ -97,7 +103,12 @@ class Lane:
             work=self._work,
             brief_observer=self.subject.observer == "brief",
         )
-        self._connection, self._process = _spawn(spec, self._mark)
+        try:
+            self._connection, self._process = _spawn(spec, self._mark)
+        except BaseException:
+            guard.kill_marked(self._mark)
+            guard.remove_folder(self._work)
+            raise
         _open_lanes.add(self)
         kind, facts = self._receive()
         if kind == "failed":
@@ -108,13 +119,15 @@ class Lane:
 
     def play(self, script: Script, *, name: str) -> Played:
         """Play a whole script on a stage of its own. `name` is its folder's name for logs."""
-        logs = os.path.join(self.options.folder, name)
+        logs = os.path.join(self._folder, name)
         answer = self._ask("play", name, logs, script.actions)
         return self._played(answer, script=str(script))
 
     def open_stage(self, *, name: str) -> Stage:
         """Begin a stage whose actions come one by one. One at a time; close it when done."""
-        self._ask("open", name, os.path.join(self.options.folder, name))
+        _kind, error = self._ask("open", name, os.path.join(self._folder, name))
+        if error is not None:
+            raise error_from(error)
         return Stage(self)
 
     def act(self, action: Action) -> Mapping[str, str]:
@@ -134,16 +147,24 @@ class Lane:
         return self._played(self._ask("finish"), script=script)
 
     def close(self) -> None:
-        """End the lane and whatever it started; may be called twice."""
-        _open_lanes.discard(self)
+        """End the lane and whatever it started; may be called twice.
+
+        In a process that was forked from the lane's owner it does nothing.
+        """
+        if os.getpid() != self._owner_pid:
+            return
+        self._closed = True
         with contextlib.suppress(OSError):
             self._connection.close()
         process = self._process
         if process.is_alive():
+            process.terminate()  # the guard's: it kills the lane and whatever descends from it
+            process.join(timeout=_GUARD_PATIENCE_S)
             process.kill()
         process.join()
         guard.kill_marked(self._mark)
-        shutil.rmtree(self._work, ignore_errors=True)
+        guard.remove_folder(self._work)
+        _open_lanes.discard(self)
 
     def __enter__(self) -> Lane:
         return self
@@ -154,15 +175,21 @@ class Lane:
     @property
     def alive(self) -> bool:
         """Whether the process lives."""
-        return bool(self._process.is_alive())
+        return not self._closed and bool(self._process.is_alive())
 
     # -- the pipe ----------------------------------------------------------------------------
 
     def _ask(self, *command: Any) -> Any:
+        if self._closed:
+            raise LaneDied("it was closed")
+        data = pickle.dumps(command)
         try:
-            self._connection.send_bytes(pickle.dumps(command))
+            self._connection.send_bytes(data)
         except OSError:
             raise self._died() from None
+        except BaseException:
+            self.close()
+            raise
         answer = self._receive()
         if answer[0] == "failed":
             self.close()
@@ -174,6 +201,9 @@ class Lane:
             return marshal.loads(self._connection.recv_bytes())
         except (EOFError, OSError):
             raise self._died() from None
+        except BaseException:  # interrupted: its answer would be taken for the next command's
+            self.close()
+            raise
 
     def _died(self) -> LaneDied:
         self._process.join(timeout=5)
@@ -267,34 +297,24 @@ def _facts(facts: Mapping[str, Any], *, virtual: bool, work: str) -> Facts:
         guarantees.append("virtual clock: expiry is an assignment")
     else:
         fallen.append("wall clock: expiry is waited for")
-    if not work.startswith("/dev/shm"):
+    if not work.startswith(SHARED_MEMORY + "/"):
         fallen.append("/dev/shm has no room: databases lie on disk, commits are slower")
     return Facts(
         **facts, virtual=virtual, work=work, guarantees=tuple(guarantees), fallen=tuple(fallen)
     )
 
 
-def _make_work_folder() -> str:
-    """A folder for databases, 0700, in shared memory when there is room."""
-    for base in ("/dev/shm", tempfile.gettempdir()):
-        try:
-            room = os.statvfs(base)
-            if room.f_bavail * room.f_frsize >= _ROOM_NEEDED:
-                return tempfile.mkdtemp(prefix="leasecheck-", dir=base)
-        except OSError:
-            continue
-    return tempfile.mkdtemp(prefix="leasecheck-")
-
-
 def _spawn(spec: lane_process.LaneSpec, mark: str) -> tuple[Any, Any]:
     """Start the lane as a fresh interpreter: same hash seed each time, and no second `__main__`."""
     import multiprocess
+    from multiprocess import resource_tracker
 
     context = multiprocess.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(
         target=lane_process.main, args=(theirs, spec, os.getpid()), name="leasecheck-lane"
     )
+    resource_tracker.ensure_running()  # else it would carry the mark, and be killed with the lane
     kept = {name: os.environ.get(name) for name in ("PYTHONHASHSEED", guard.MARK)}
     os.environ.update({"PYTHONHASHSEED": "0", guard.MARK: mark})
     main = sys.modules["__main__"]

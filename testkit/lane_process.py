@@ -23,17 +23,20 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import guard, processes, sqlite_api, worker
+from . import guard, processes, sqlite_api, wire, worker
 from .acts import Actor
 from .clock import ClockPage
 from .errors import NeverReached, StageError, Unsettled
 from .livestage import LiveStage
-from .observer import ObserverClient, start_observer
+from .observer import ObserverClient, ObserverFailed, start_observer
 from .processes import WorkerProcess
 from .provider import Provider
 from .subject import Declaration, Subject
 from .subject_source import SubjectSource
 from .worker import Life
+
+#: How long the subject's import, and its `prepare`, may take.
+_START_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +60,12 @@ def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
     """The lane's life: announce itself, then serve one command after the other."""
     status = 1
     try:
-        guard.die_with_parent(parent_pid)
-        guard.adopt_orphans()
+        guard.stand_guard(spec.mark, folder_path=spec.work, parent_pid=parent_pid)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if spec.cpu is not None:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, {spec.cpu})
-        guard_pid, _closing_wakes_it = guard.start_guard(spec.mark, folder_path=spec.work)
-        lane = _Lane(connection, spec, guard_pid=guard_pid)
+        lane = _Lane(connection, spec)
         lane.start()
         lane.serve()
         status = 0
@@ -80,10 +81,9 @@ def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
 class _Lane:
     """The state of a lane between two commands."""
 
-    def __init__(self, connection: Any, spec: LaneSpec, *, guard_pid: int) -> None:
+    def __init__(self, connection: Any, spec: LaneSpec) -> None:
         self._connection: Final = connection
         self._spec: Final = spec
-        self._guard_pid: Final = guard_pid
         self._page: Final = ClockPage(virtual=spec.virtual)
         self._library = sqlite_api.load() if spec.hooks else None
         self._subject: Subject | None = None
@@ -92,6 +92,7 @@ class _Lane:
         self._pool: list[WorkerProcess] = []
         self._stage: LiveStage | None = None
         self._actor: Actor | None = None
+        self._place = ""
         self._db = ""
         self._header: tuple[Any, ...] = ()
         self._played = 0
@@ -134,17 +135,20 @@ class _Lane:
         return data
 
     def _do_play(self, name: str, logs: str, actions: tuple[Any, ...]) -> tuple[Any, ...]:
-        self._open(name, logs)
+        error = self._open(name, logs)
+        if error is not None:
+            return ("played", (self._page.now_ns(), [], {}), [], {}, error)
         error = self._perform(actions)
         return ("played", *self._finish(), error)
 
     def _do_open(self, name: str, logs: str) -> tuple[Any, ...]:
-        self._open(name, logs)
-        return ("opened",)
+        return ("opened", self._open(name, logs))
 
     def _do_act(self, action: Any) -> tuple[Any, ...]:
         assert self._stage is not None
         error = self._perform((action,))
+        if error is not None and error[0] == "Unsettled":
+            self._stage.kill_unsettled()
         states = {
             label: one.state(self._stage.now_ns()) for label, one in self._stage.workers.items()
         }
@@ -168,18 +172,31 @@ class _Lane:
 
     # -- one stage ---------------------------------------------------------------------------
 
-    def _open(self, name: str, logs: str) -> None:
+    def _open(self, name: str, logs: str) -> tuple[Any, ...] | None:
+        """Begin a stage; when there is no room for one, the error."""
+        try:
+            self._set_up(logs)
+        except (OSError, ObserverFailed) as error:
+            self._stage = self._actor = None
+            guard.remove_folder(self._place)
+            return _wire_error(StageError(f"the stage of {name!r} could not be set up: {error}"))
+        return None
+
+    def _set_up(self, logs: str) -> None:
         spec = self._spec
         self._played += 1
         self._page.reset()
         self._page.turnstile = not spec.virtual
         os.makedirs(logs, mode=0o700, exist_ok=True)
-        self._db = os.path.join(spec.work, f"{self._played}.db")
-        fd = os.open(self._db, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
-        os.write(fd, self._template)
-        os.close(fd)
+        self._place = os.path.join(spec.work, str(self._played))
+        os.mkdir(self._place, mode=0o700)
+        self._db = os.path.join(self._place, "stage.db")
+        with open(os.open(self._db, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:
+            file.write(self._template)
         schema: list[str] = []
         tables: dict[str, Any] = {}
+        if self._observer is not None and not self._observer.lives:
+            self._observer = start_observer(parent_pid=os.getpid())
         if self._observer is not None:
             schema, tables = self._observer.open(
                 self._db, tables=spec.declaration.tables, brief=spec.brief_observer
@@ -210,19 +227,17 @@ class _Lane:
             self._end(one, "end of script")
         if self._observer is not None:
             stage.observe("")
-            self._observer.close()
-        known = {one.pid for one in self._pool}
-        strays = processes.reap_strays(known | self._own_children())
+            with contextlib.suppress(ObserverFailed):
+                self._observer.close()
+        strays = guard.kill_children(spare=self._own_children())
         if strays:
             stage.note(f"{strays} processes that workers had left behind were killed")
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with contextlib.suppress(OSError):
-                os.unlink(self._db + suffix)
+        guard.remove_folder(self._place)
         self._stage = self._actor = None
         return (self._header, stage.rows, stage.logs)
 
     def _end(self, one: WorkerProcess, how: str) -> None:
-        """A worker's part in this script is over: kept for another one if it may be, else killed."""
+        """A worker's part in this script is over: kept for another one if it may be."""
         stage = self._stage
         assert stage is not None
         if one.ended:
@@ -236,7 +251,7 @@ class _Lane:
 
     def _own_children(self) -> set[int]:
         observer = {self._observer.pid} if self._observer is not None else set()
-        return observer | {self._guard_pid}
+        return observer | {one.pid for one in self._pool}
 
     def _may_stay_warm(self, one: WorkerProcess) -> bool:
         """Whether nothing happened to a worker that another script could notice."""
@@ -246,8 +261,11 @@ class _Lane:
         return self._spec.warm and idle and not one.suspect and not one.stopped
 
     def _start_worker(self, label: str, life: Life) -> WorkerProcess:
-        if self._pool:
+        while self._pool:
             one = self._pool.pop()
+            if processes.has_died(one):
+                processes.close(one)
+                continue
             thread = next(iter(one.rests))
             fields = (life.who, life.name, life.job, life.db, life.log, life.slot, life.argument)
             one.holds.clear()
@@ -287,7 +305,7 @@ class _Lane:
             faults += [f"starts threads ({', '.join(threads[:3])})"] if threads else []
             return "; ".join(faults) or "clean"
 
-        return self._in_child(look)
+        return self._in_child(look, what=f"importing {self._spec.source}")
 
     def _make_template(self) -> bytes:
         """The bytes of a fresh database, prepared in a child."""
@@ -304,7 +322,7 @@ class _Lane:
             connection.close()
             return ""
 
-        self._in_child(prepare)
+        self._in_child(prepare, what="the subject's prepare()")
         with open(path, "rb") as file:
             template = file.read()
         for suffix in ("", "-wal", "-shm", "-journal"):
@@ -312,30 +330,36 @@ class _Lane:
                 os.unlink(path + suffix)
         return template
 
-    def _in_child(self, function: Any) -> str:
-        """Run something in a forked child and return its text.
+    def _in_child(self, function: Any, *, what: str) -> str:
+        """Run something in a forked child and return its text; nothing of the child is left.
 
-        Raises RuntimeError with its traceback.
+        Raises RuntimeError with its traceback, or what became of it.
         """
-        read_end, write_end = os.pipe()
+        ours, theirs = wire.pair()
         parent_pid = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
                 guard.die_with_parent(parent_pid)
+                line = guard.keep_only(theirs.detach())
                 try:
                     answer = (True, function())
                 except BaseException:
                     answer = (False, traceback.format_exc())
-                with os.fdopen(write_end, "wb") as out:
-                    out.write(marshal.dumps(answer))
+                wire.send(line, answer)
             finally:
                 os._exit(0)
-        os.close(write_end)
-        with os.fdopen(read_end, "rb") as source:
-            data = source.read()
-        os.waitpid(pid, 0)
-        done, text = marshal.loads(data) if data else (False, "it died without a word")
+        theirs.close()
+        wire.set_receive_timeout(ours, timeout_s=_START_S)
+        try:
+            done, text = wire.receive(ours.fileno())
+        except BlockingIOError:
+            done, text = False, f"{what} did not come to an end within {_START_S:g} s"
+        except EOFError:
+            _pid, status = os.waitpid(pid, 0)
+            done, text = False, f"{what} ended its process ({processes.how_it_ended(status)})"
+        ours.close()
+        guard.kill_children(spare=self._own_children())
         if not done:
             raise RuntimeError(text)
         return str(text)

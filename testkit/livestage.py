@@ -12,13 +12,14 @@ import select
 import socket
 from collections import deque
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
-from . import processes, quiet, wire
+from . import logs, processes, quiet, wire
 from .clock import ClockPage, real_monotonic
 from .errors import Unsettled
-from .observer import ObserverClient
+from .messages import checked
+from .observer import ObserverClient, ObserverFailed
+from .points import Pattern
 from .processes import Rest, WorkerProcess
 from .provider import Decision, Delayed, Provider, Request
 
@@ -44,7 +45,8 @@ class LiveStage:
         self._observer: Final = observer
         self._deadline_s: Final = deadline_s
         #: Attribution move by move, where commits can't be seen one by one.
-        self._by_move: Final = by_move
+        self._by_move = by_move
+        self._blind: set[tuple[str, str]] = set()
         self.rows: list[tuple[Any, ...]] = []
         #: Label -> its present incarnation; `everyone` has the past ones too.
         self.workers: dict[str, WorkerProcess] = {}
@@ -75,9 +77,11 @@ class LiveStage:
 
     def observe(self, who: str, thread: str = "", connection: int = 0, txn: int = 0) -> None:
         """Read what has been committed since the last look, and put it to `who`."""
-        if self._observer is None:
+        try:
+            changes = self._observer.read() if self._observer is not None else []
+        except ObserverFailed as error:
+            self.blind(who, str(error))
             return
-        changes = self._observer.read()
         if not changes:
             return
         for table, key, _old, new in changes:
@@ -90,7 +94,17 @@ class LiveStage:
 
     def write_lock(self) -> str:
         """Whether the database's write lock is free at this moment."""
-        return self._observer.write_lock() if self._observer is not None else "unknown"
+        try:
+            return self._observer.write_lock() if self._observer is not None else "unknown"
+        except ObserverFailed:
+            return "unknown"
+
+    def blind(self, who: str, why: str) -> None:
+        """Sight was lost; said once. From now on what changed is looked for after each move too."""
+        self._by_move = True
+        if (who, why) not in self._blind:
+            self._blind.add((who, why))
+            self.record("blind", who, why)
 
     # -- workers -----------------------------------------------------------------------------
 
@@ -107,13 +121,14 @@ class LiveStage:
 
     def leave(self, worker: WorkerProcess, how: str) -> None:
         """An incarnation is over: what it had sent is served, then its channel is closed."""
+        processes.kill_session(worker)
         if worker.fd in self._by_fd:
             self._drain(worker)
             self._poller.unregister(worker.fd)
             del self._by_fd[worker.fd]
         worker.rests.clear()
         self._give_turn_back(worker)
-        processes.kill_session(worker)
+        logs.trim(worker.life.log)
         self.observe(worker.who)
         self.record("ended", worker.who, how)
         processes.close(worker)
@@ -129,8 +144,8 @@ class LiveStage:
         worker.end.setblocking(False)
         try:
             while True:
-                self._handle(worker, wire.receive(worker.fd), dead=True)
-        except (EOFError, OSError):
+                self._handle(worker, checked(wire.receive(worker.fd)), dead=True)
+        except Exception:  # the end, or what is no message: nothing more can be had from it
             return
 
     # -- moves -------------------------------------------------------------------------------
@@ -176,8 +191,6 @@ class LiveStage:
         return True
 
     def _is_at(self, worker: WorkerProcess, until: WirePattern | None, *, since: int) -> bool:
-        from .points import Pattern
-
         if until is None:
             return False
         pattern = Pattern(*until)
@@ -211,20 +224,33 @@ class LiveStage:
             if worker is None:
                 continue
             try:
-                message = wire.receive(fd)
-            except (EOFError, OSError, ValueError, TypeError):
-                self._gone(worker)
-                continue
-            self._handle(worker, message)
+                message = checked(wire.receive(fd))
+            except (EOFError, OSError):
+                self.gone(worker)
+            except Exception as error:  # marshal has many; whatever it is, it is no message
+                self.blind(worker.who, f"it wrote into the kit's channel: {error}"[:300])
+                self.gone(worker)
+            else:
+                self._handle(worker, message)
         return bool(ready)
 
-    def _gone(self, worker: WorkerProcess) -> None:
+    def gone(self, worker: WorkerProcess) -> None:
         """The channel is closed: the process has died, or closed it; either way it is over."""
         if not worker.ended:
             processes.kill(worker)
         self.leave(worker, worker.ended)
 
+    def kill_unsettled(self) -> None:
+        """Nobody who could not be brought to rest goes on while a test decides what to do."""
+        for worker in alive(self.everyone):
+            if not worker.settled:
+                self.gone(worker)
+
     def _look_from_outside(self, worker: WorkerProcess) -> None:
+        logs.trim(worker.life.log)
+        if processes.has_died(worker):
+            self.leave(worker, worker.ended)
+            return
         calls = quiet.rest_of(worker.pid)
         # It may rest because it has just told us something: only silence after the look counts.
         if calls is None or self.serve(0):
@@ -234,13 +260,12 @@ class LiveStage:
             worker.quiet = "idle in its event loop" if idle else "waits for its own threads"
 
     def _give_up(self, movers: list[WorkerProcess]) -> None:
-        for worker in movers:
-            processes.ask_for_stacks(worker)
+        stacks = [processes.stacks_of(worker) for worker in movers]
         worst = movers[0]
         raise Unsettled(
             worst.who,
             deadline=f"no known wait within {self._deadline_s:g} s (it {worst.state(0)})",
-            stacks=_tail(worst.life.log),
+            stacks="\n".join(stacks),
             log=worst.life.log,
         )
 
@@ -250,6 +275,9 @@ class LiveStage:
         kind, thread, rows, settlement, payload = message
         who = worker.who
         for row in rows:
+            if row[0] == "blind":
+                self.blind(who, row[1])
+                continue
             self.record(row[0], who, *row[1:])
             if row[0] == "passed":
                 worker.passed.append(f"{row[2]}#{row[3]} {row[4]}")
@@ -365,13 +393,6 @@ class LiveStage:
                         self._respond(worker, thread, item.request, decision)
                         answered.append(worker)
         return answered
-
-
-def _tail(log: str, *, size: int = 6000) -> str:
-    try:
-        return Path(log).read_bytes()[-size:].decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:

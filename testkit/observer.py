@@ -21,13 +21,18 @@ WireChange = tuple[str, tuple[Any, ...], dict[str, Any] | None, dict[str, Any] |
 _Table = tuple[tuple[str, ...], tuple[int, ...], list[tuple[Any, ...]]]
 
 
+class ObserverFailed(Exception):
+    """What was committed could not be read: nothing may be called clean after that."""
+
+
 class ObserverClient:
-    """The lane's end: asks, and gets the changes since it last asked."""
+    """The lane's end: asks, and gets the changes since it last asked. Raises `ObserverFailed`."""
 
     def __init__(self, end: socket.socket, pid: int) -> None:
         self._end: Final = end
         self._fd: Final = end.fileno()
         self.pid: Final = pid
+        self.lives = True
 
     def open(
         self, path: str, *, tables: tuple[str, ...], brief: bool
@@ -48,10 +53,15 @@ class ObserverClient:
         self._ask("close")
 
     def _ask(self, *question: Any) -> Any:
-        wire.send(self._fd, question)
-        answer, error = wire.receive(self._fd)
+        try:
+            wire.send(self._fd, question)
+            answer, error = wire.receive(self._fd)
+        except (OSError, EOFError) as gone:
+            self.lives = False
+            self._end.close()
+            raise ObserverFailed("the observer has died") from gone
         if error:
-            raise OSError(error)
+            raise ObserverFailed(error)
         return answer
 
 
@@ -94,12 +104,14 @@ class _Reader:
         self._path = ""
         self._tables: tuple[str, ...] = ()
         self._brief = False
+        self._identity: tuple[int, int] | None = None
         self._connection: sqlite3.Connection | None = None
         self._known: dict[str, _Table] = {}
 
     def open(self, path: str, tables: tuple[str, ...], brief: bool) -> tuple[list[str], Any]:
         self.close()
         self._path, self._tables, self._brief = path, tables, brief
+        self._identity = _identity(path)
         connection = self._connect()
         schema = [
             sql
@@ -115,6 +127,8 @@ class _Reader:
         }
 
     def read(self) -> list[WireChange]:
+        if _identity(self._path) != self._identity:
+            raise sqlite3.OperationalError("the database file was deleted or replaced")
         connection = self._connect()
         changes: list[WireChange] = []
         connection.execute("BEGIN")
@@ -158,6 +172,15 @@ class _Reader:
         if self._brief and self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file it is, without opening it: a raw open and close would drop locks."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _text(stored: bytes) -> str:

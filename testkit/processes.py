@@ -15,9 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import wire
+from . import quiet, wire
+from .logs import tail
 from .worker import STACKS_SIGNAL, Life
 
+#: How long the rest of a message, or room for an answer, may take to come.
+_HALF_MESSAGE_S = 2.0
 #: ident, name, what it waits for, until when (stage time), how many answers it has got
 WireWait = tuple[int, str, str, int, int]
 
@@ -135,6 +138,8 @@ def fork_worker(
         finally:
             os._exit(70)
     theirs.close()
+    # A message comes in one piece or in several at once; half of one is no reason to wait.
+    wire.set_timeouts(ours, timeout_s=_HALF_MESSAGE_S)
     return WorkerProcess(label=label, life=life, pid=pid, end=ours, fd=ours.fileno())
 
 
@@ -181,25 +186,22 @@ def reap(worker: WorkerProcess) -> None:
     worker.rests.clear()
 
 
+def has_died(worker: WorkerProcess) -> bool:
+    """Whether it has died by itself: a child of its own may keep its end of the channel open."""
+    if worker.ended:
+        return True
+    pid, status = os.waitpid(worker.pid, os.WNOHANG)
+    if pid and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+        worker.ended = how_it_ended(status)
+        worker.stopped = False
+        worker.rests.clear()
+    return bool(worker.ended)
+
+
 def kill_session(worker: WorkerProcess) -> None:
     """SIGKILL for what the worker forked and left in its session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(worker.pid, signal.SIGKILL)
-
-
-def reap_strays(known: set[int]) -> int:
-    """Reap whatever else has become our child (we are its subreaper), killing it. Returns count."""
-    strays = 0
-    children = f"/proc/self/task/{os.getpid()}/children"
-    with contextlib.suppress(OSError), open(children, encoding="ascii") as listing:
-        for word in listing.read().split():
-            pid = int(word)
-            if pid not in known:
-                with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-                strays += 1
-    return strays
 
 
 def close(worker: WorkerProcess) -> None:
@@ -211,15 +213,22 @@ def close(worker: WorkerProcess) -> None:
     worker.end.close()
 
 
-def ask_for_stacks(worker: WorkerProcess, *, patience_s: float = 1.0) -> None:
-    """Have a worker write its threads' stacks to its log; waits until the log has grown."""
+def stacks_of(worker: WorkerProcess, *, patience_s: float = 1.0) -> str:
+    """The stacks of a worker's threads, which it writes to its log; waits until that has grown.
+
+    When it doesn't answer (it is stopped, or took the signal for itself): what its threads sleep
+    in, by the kernel's word.
+    """
     before = _size(worker.life.log)
     with contextlib.suppress(ProcessLookupError):
         os.kill(worker.pid, STACKS_SIGNAL)
     step_s = 0.01
-    while _size(worker.life.log) == before and patience_s > 0:
+    while _size(worker.life.log) <= before and patience_s > 0:
         select.select([], [], [], step_s)  # a C handler writes the file; nothing tells us when
         patience_s -= step_s
+    if _size(worker.life.log) > before:
+        return tail(worker.life.log)
+    return f"It does not write its stacks; its threads: {quiet.describe(worker.pid)}."
 
 
 def _size(path: str) -> int:

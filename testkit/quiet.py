@@ -8,6 +8,7 @@ then there was an instant at which all of them slept.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from pathlib import Path
@@ -33,6 +34,22 @@ def rest_of(pid: int) -> tuple[str, ...] | None:
     if second is None or first != second:
         return None
     return tuple(sorted(call for _switches, call in first.values()))
+
+
+def describe(pid: int) -> str:
+    """Each thread of `pid` and what the kernel says of it, for a report."""
+    words = []
+    with contextlib.suppress(OSError):
+        for thread in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+            base = Path(f"/proc/{pid}/task/{thread}")
+            state = _field((base / "status").read_text("ascii", "replace"), "State:")
+            try:
+                number = int((base / "syscall").read_text().split()[0])
+            except (OSError, ValueError):  # not permitted here, or it runs
+                number = -1
+            where = _CALLS.get(number, f"system call {number}" if number >= 0 else "its own code")
+            words.append(f"{thread} {state} in {where}")
+    return "; ".join(words) or "none"
 
 
 def _look(pid: int) -> dict[str, tuple[int, str]] | None:

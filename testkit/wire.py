@@ -27,9 +27,18 @@ _socketpair: Final = socket.socketpair
 
 def set_receive_timeout(end: socket.socket, *, timeout_s: float) -> None:
     """From now on a read of `end` that takes longer fails with BlockingIOError."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(timeout_s))
+
+
+def set_timeouts(end: socket.socket, *, timeout_s: float) -> None:
+    """The same for reads and writes."""
+    set_receive_timeout(end, timeout_s=timeout_s)
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(timeout_s))
+
+
+def _timeval(timeout_s: float) -> bytes:
     seconds = int(timeout_s)
-    microseconds = int((timeout_s - seconds) * 1e6)
-    end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, microseconds))
+    return struct.pack("ll", seconds, int((timeout_s - seconds) * 1e6))
 
 
 def send(fd: int, message: Any) -> None:

@@ -1,0 +1,66 @@
+"""What a worker may say to its lane. Anything else is taken as the worker's death, not the lane's.
+
+Faults it is made for: code under test that writes into a descriptor it doesn't own, or closes it
+and gets its number again. What it does not cover: bytes made to crash `marshal` itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_NONE: Final = type(None)
+#: The events that travel with a message: the types of each row's fields, its kind first.
+_ROWS: Final = frozenset(
+    {
+        ("passed", str, str, int, str, bool),
+        ("statement", str, int, int, str, str, str, int),
+        ("statement", str, int, int, str, str, str, _NONE),
+        ("rolled-back", str, int, int),
+        ("clock-read", str, int),
+        ("effect-answered", int, str),
+        ("blind", str),
+        ("noted", str),
+    }
+)
+_PAYLOADS: Final = {
+    "hold": (str, int, str),
+    "returned": (str, str, str),
+    "commit": (str, int, int),
+    "lookup": (str, str, str),
+}
+_PLAIN: Final = {"wait": int, "turn": int, "no-commit": int, "line": str, "rest": _NONE}
+_EFFECT: Final = ((str,), (str,), (str, int, _NONE), (int, _NONE), (str, _NONE), (str,), (bool,))
+
+
+def checked(message: Any) -> Any:
+    """The message itself. Raises ValueError when it is none."""
+    kind, thread, rows, settlement, payload = message  # a ValueError or TypeError of its own
+    if type(kind) is not str or type(thread) is not int or type(rows) is not list:
+        raise ValueError("its head is wrong")
+    for row in rows:
+        if (row[0], *map(type, row[1:])) not in _ROWS:
+            raise ValueError(f"no event of a worker's: {row!r:.100}")
+    if settlement is not None and not _is_settlement(settlement):
+        raise ValueError("its settlement is wrong")
+    if not _is_payload(kind, payload):
+        raise ValueError(f"no payload of {kind!r:.40}: {payload!r:.100}")
+    return message
+
+
+def _is_settlement(settlement: Any) -> bool:
+    settled, unseen, waits = settlement
+    return (
+        type(settled) is bool
+        and type(unseen) is int
+        and all(tuple(map(type, wait)) == (int, str, str, int, int) for wait in waits)
+    )
+
+
+def _is_payload(kind: str, payload: Any) -> bool:
+    if kind in _PLAIN:
+        return type(payload) is _PLAIN[kind]
+    if kind == "effect":
+        return len(payload) == len(_EFFECT) and all(
+            type(value) in types for value, types in zip(payload, _EFFECT, strict=True)
+        )
+    return kind in _PAYLOADS and tuple(map(type, payload)) == _PAYLOADS[kind]
