@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import tempfile
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,13 +27,15 @@ class Evidence:
     folder: Path
     notice: str = ""
 
-    def of(self, nodeid: str) -> Path:
-        """A test's own folder; not made."""
-        return self.folder / folder_name(nodeid)
-
-    def forget(self, nodeid: str) -> None:
-        """Remove what a test left that proved what it should."""
-        shutil.rmtree(self.of(nodeid), ignore_errors=True)
+    def fresh(self, nodeid: str) -> Path:
+        """A folder for one play of a test, that no other play has; not made."""
+        name = folder_name(nodeid)
+        folder = self.folder / name
+        number = 1
+        while folder.exists():  # a plugin runs failed tests again
+            number += 1
+            folder = self.folder / f"{name}-{number}"
+        return folder
 
     def tidy(self) -> None:
         """Remove the session's folder if nothing was kept in it, and its parent likewise."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,8 +47,11 @@ def in_words() -> Iterator[None]:
 class CheckedStage(_Stage):
     """A `Stage`, and the verdict over what was done on it."""
 
-    def __init__(self, stage: Any, subject: Named, item: pytest.Item, runtime: Runtime) -> None:
+    def __init__(
+        self, stage: Any, subject: Named, item: pytest.Item, runtime: Runtime, *, folder: Path
+    ) -> None:
         self._stage = stage
+        self._folder = folder
         self._subject = subject
         self._item = item
         self._runtime = runtime
@@ -107,14 +112,13 @@ class CheckedStage(_Stage):
         self, requires: Collection[str], holds: Collection[str], *, error: LeasecheckError | None
     ) -> Result:
         scenario = free_scenario(self._item.name, requires=tuple(requires), holds=tuple(holds))
-        folder = self._runtime.evidence.of(self._item.nodeid)
         result = Result(
-            nodeid=self._item.nodeid,
+            folder=self._folder,
             subject=self._subject,
             scenario=scenario,
             script=self._stage.script,
             error=error,
-            logs={path.stem: path for path in sorted(folder.glob("*.log"))},
+            logs={path.stem: path for path in sorted(self._folder.glob("*.log"))},
         )
         try:
             result = replace(result, history=self._stage.history())
@@ -131,14 +135,15 @@ def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[Chec
         runtime = runtime_of(request.config)
         known = subject if isinstance(subject, Named) else named(subject, folders=runtime.folders)
         asked = marked(item)
+        folder = runtime.evidence.fresh(item.nodeid)
         lane = runtime.lanes.lane_for(known.subject)
         try:
-            stage = engine.open_stage(lane, name=runtime.evidence.of(item.nodeid).name)
+            stage = engine.open_stage(lane, name=folder.name)
         except LeasecheckError:
             # A lane that could not open a stage is no lane for the next test.
             runtime.lanes.drop(known.subject)
             raise
-    checked = CheckedStage(stage, known, item, runtime)
+    checked = CheckedStage(stage, known, item, runtime, folder=folder)
     try:
         yield checked
         if asked["judge"] and not checked.checked:
@@ -149,7 +154,7 @@ def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[Chec
         except LeasecheckError:
             runtime.lanes.drop(known.subject)
         if not asked["judge"]:
-            runtime.evidence.forget(item.nodeid)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def marked(item: pytest.Item) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,9 +30,12 @@ Invariant = Callable[[History, Verdict], Sequence[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that is known about one test once it was played. `kept` is its evidence, or None."""
+    """All that is known about one test once it was played.
 
-    nodeid: str
+    `folder` takes its evidence; `kept` is the same once something is kept there.
+    """
+
+    folder: Path
     subject: Named
     scenario: Scenario
     script: Script
@@ -88,10 +92,11 @@ class Player:
 
     def play(self, scenario: Scenario, subject: Named, item: pytest.Item, script: Script) -> Result:
         """Play a script in the subject's lane, and judge what came of it."""
-        result = Result(item.nodeid, subject, scenario, script)
+        folder = self._evidence.fresh(item.nodeid)
+        result = Result(folder, subject, scenario, script)
         try:
             lane = self._lanes.lane_for(subject.subject)
-            played = lane.play(script, name=self._evidence.of(item.nodeid).name)
+            played = lane.play(script, name=folder.name)
         except LeasecheckError as error:
             self._replace_if_dead(subject.subject, error)
             return self.keep(replace(result, error=error))
@@ -127,9 +132,9 @@ class Player:
     def keep(self, result: Result) -> Result:
         """Save script and history of what failed, or of everything when asked; drop the rest."""
         if result.outcome in ("pass", "not claimed") and not self._keep:
-            self._evidence.forget(result.nodeid)
+            shutil.rmtree(result.folder, ignore_errors=True)
             return result
-        folder = self._evidence.of(result.nodeid)
+        folder = result.folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         # Evidence that can't be written must not hide the verdict it is evidence of.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from . import engine
-from .failure import printable
+from .failure import log_tail, printable
 from .options import Settings, read_settings
 from .playing import free_scenario
 from .subjects import Named, configured
@@ -197,6 +197,9 @@ def _told_all(played: Played) -> bool:
     if played.error is None:
         return True
     print(printable(f"the plain run was not played to its end: {played.error}"))
+    for who, log in sorted(played.logs.items()):
+        for line in log_tail(log):
+            print(printable(f"  {who}  {line}"))
     return False
 
 

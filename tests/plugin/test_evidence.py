@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_leasecheck.evidence import folder_name, make_session_folder
+from pytest_leasecheck.evidence import Evidence, folder_name, make_session_folder
 
 Run = Callable[..., pytest.RunResult]
 
@@ -69,6 +69,13 @@ def test_default_folder_that_cant_be_written_gives_way_with_a_notice(tmp_path: P
         assert "rootdir can't be written" in evidence.notice
     finally:
         os.rmdir(evidence.folder)
+
+
+def test_test_that_is_run_again_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    evidence = Evidence(tmp_path)
+    first = evidence.fresh("leasecheck/classic::finished")
+    first.mkdir()
+    assert evidence.fresh("leasecheck/classic::finished").name == f"{first.name}-2"
 
 
 @pytest.mark.parametrize(
