@@ -52,9 +52,10 @@ def kinds_of(case: Case) -> tuple[str, ...]:
         return (*kinds, _ends(case, "release"))
     if not before.exists and after.exists:
         return (*kinds, "submit" if case.role in ("foreign", "own end") else _said(case, "write"))
+    rewrites = bool(kinds)
     if case.renews:
         kinds.append(_said(case, "renew"))
-    if case.writes and "rewrites-terminal" not in kinds:
+    if case.writes and (not rewrites or case.role in ("stale", "robbed")):
         kinds.append(_said(case, "write"))
     return tuple(kinds)
 

@@ -16,7 +16,7 @@ from typing import Final
 from .footprints import Ask
 from .history import Change, Value
 
-_BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{16,65536}={0,2}")
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{8,65536}={0,2}")
 
 
 class Receipts:

@@ -89,7 +89,8 @@ def read_time(value: Value, unit: str | None = None) -> Expiry | None:
     factor = _UNIT_NS[unit]
     if isinstance(value, int):
         return Expiry(value * factor, factor)
-    return Expiry(round(value * factor), min(_TICK, factor))
+    whole = int(value)  # multiplied as an integer: a float has too few digits for nanoseconds
+    return Expiry(whole * factor + round((value - whole) * factor), min(_TICK, factor))
 
 
 def _read_text(text: str) -> Expiry:
