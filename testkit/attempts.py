@@ -238,7 +238,7 @@ class _Attempts:
         if spec.owner is None:
             return bool(grows)
         named = re.search(
-            rf"\b{re.escape(spec.owner)}\b[\"`\]]?\s*=\s*(?!NULL\b|''(?!'))", text, re.IGNORECASE
+            rf"\b{re.escape(spec.owner)}\b[\"`\]]?\s*=(?!\s*(?:NULL\b|''(?!')))", text, re.IGNORECASE
         )
         same = over.tenure.token is not None and names_value(
             text, spec.token or "", over.tenure.token

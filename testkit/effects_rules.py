@@ -41,15 +41,17 @@ def _stale_effect(
     lost = given.owned.tenure(ask.run_id, ask.tenure)
     run_id = ask.run_id or ""
     who = item.event.who
-    if higher is None and (lost is None or lost.ended_by == lost.who):
-        return None  # nobody has taken the run: no newer owner whose effect could be crossed
-    over = f"; its {tokened(lost)} {ending(lost)}" if lost is not None and lost.until else ""
     later = [
         tenure
         for tenure in given.owned.tenures
         if tenure.run_id == run_id and lost is not None and tenure.number > lost.number
         and tenure.since < n
     ]  # fmt: skip
+    if higher is None and (lost is None or lost.ended_by == lost.who):
+        return None  # nobody has taken the run: no newer owner whose effect could be crossed
+    if higher is None and lost is not None and lost.ended in ("finished", "released") and not later:
+        return None  # somebody ended the rightful holder's tenure: it is the victim
+    over = f"; its {tokened(lost)} {ending(lost)}" if lost is not None and lost.until else ""
     victims = tuple(dict.fromkeys(one.who for one in later if one.who != who))
     at = numbers(lost.until if lost else None, ask.event.n, n)
     text = f"the provider accepted effect {ask.event.name!r} of run {run_id!r} from {who}"

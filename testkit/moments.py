@@ -32,7 +32,7 @@ from .history import (
 )
 from .lives import label
 from .subject import Declaration
-from .verdict import Attempt, Interruption
+from .verdict import Attempt, Interruption, Tenure
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,14 @@ def _acts(*kinds: str) -> Callable[[Seen], Iterator[str]]:
 
 
 def _taken_over(seen: Seen) -> Iterator[str]:
+    before: dict[str, Tenure] = {}
     for tenure in seen.owned.tenures:
+        last = before.get(tenure.run_id)
         if tenure.ended == "taken over":
             yield tenure.ended_by
+        if last is not None and last.ended == "reaped" and last.who != tenure.who:
+            yield tenure.who  # in two commits: the lease is put back first, then claimed
+        before[tenure.run_id] = tenure
 
 
 def _lapsed(seen: Seen) -> Iterator[str]:

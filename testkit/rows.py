@@ -79,11 +79,11 @@ def read_time(value: Value, unit: str | None = None) -> Expiry | None:
         value = value.decode("ascii", "replace")
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
-            return _read_text(value)
+            return _read_text(value, local=unit == "local iso")
         value = float(value) if any(mark in value for mark in ".eE") else int(value)
     if unit == "julian" or (unit is None and 2.4e6 < value < 2.6e6):
         return Expiry(round((value - _JULIAN_1970) * 86_400 * _SECOND), _TICK)
-    if unit is None or unit == "iso":
+    if unit in (None, "iso", "local iso"):
         size = abs(value)
         unit = "ns" if size > 1e17 else "us" if size > 1e14 else "ms" if size > 1e11 else "s"
     factor = _UNIT_NS[unit]
@@ -93,12 +93,13 @@ def read_time(value: Value, unit: str | None = None) -> Expiry | None:
     return Expiry(whole * factor + round((value - whole) * factor), min(_TICK, factor))
 
 
-def _read_text(text: str) -> Expiry:
+def _read_text(text: str, *, local: bool) -> Expiry:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ValueError(f"{text[:80]!r} can't be read as a time") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.astimezone() if local else moment.replace(tzinfo=UTC)
     fraction = _FRACTION.search(text)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     at_ns = (since.days * 86_400 + since.seconds) * _SECOND + since.microseconds * 1_000

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 if TYPE_CHECKING:
     from .worker import Worker
 
-#: How a stored time is written. None means: recognised from the value.
-TimeUnit = Literal["s", "ms", "us", "ns", "iso", "julian"] | None
+#: How a stored time is written. None means: recognised from the value. Text without a zone is UTC,
+#: unless the unit is `local iso` (what `datetime.now().isoformat()` writes).
+TimeUnit = Literal["s", "ms", "us", "ns", "iso", "local iso", "julian"] | None
 
 #: What a subject may claim. What it doesn't claim is `not claimed`, never passed.
 CAPABILITIES = frozenset(

@@ -1,0 +1,90 @@
+"""What other people's queues do that our own runtime doesn't: found on them, kept here by hand."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from pytest_leasecheck.testkit.rows import read_time
+
+from .builder import PLAIN, Story
+
+NO_FENCE = replace(PLAIN, claims=("lib:claim",), reapers=("lib:reap",))
+
+
+def reaped_then_claimed():
+    """B puts the run back in one commit, and claims it in the next."""
+    s = Story(NO_FENCE)
+    s.spawn("A#1", "B#1")
+    s.submit()
+    s.claim("A#1")
+    s.expire()
+    s.passed("B#1", "call:lib:reap")
+    s.release("B#1")
+    s.passed("B#1", "call:lib:reap", "after")
+    s.claim("B#1", token=2)
+    return s
+
+
+def test_a_take_over_in_two_commits_is_one():
+    s = reaped_then_claimed()
+    assert s.kinds()[-2:] == ["B#1 reap", "B#1 acquire"]
+    assert s.judge(requires=("take-over by B",), drained=False).missing == ()
+
+
+@pytest.mark.parametrize("who", ["A#1", "C#1"])
+def test_a_take_over_is_by_who_claims_not_by_who_puts_back(who):
+    s = Story(NO_FENCE)
+    s.spawn("A#1", "B#1", "C#1")
+    s.submit()
+    s.claim("A#1")
+    s.expire()
+    s.release("B#1")
+    s.claim(who, token=2)
+    missing = s.judge(requires=("take-over by B", "take-over by C"), drained=False).missing
+    assert missing == ("take-over by B", "take-over by C") if who == "A#1" else ("take-over by B",)
+
+
+@pytest.mark.parametrize("nobody", ["NULL", " NULL", "  null", "''", " ''"])
+def test_a_statement_that_clears_the_owner_is_no_claim(nobody):
+    s = reaped_then_claimed()
+    sql = f"UPDATE runs SET status = 'done', owner ={nobody} WHERE id = 'r1'"
+    s.commit("A#1", s.set("runs", "r1", status="done", owner=None, expires=None), sql=(sql,))
+    found = [(one.who, one.what, one.outcome) for one in s.judge(drained=False).attempts]
+    assert found == [("A#1", "UPDATE runs", "landed")]
+
+
+def test_an_effect_of_a_robbed_holder_is_nothing_that_it_did_wrong():
+    s = reaped_then_claimed()
+    s.finish("A#1")
+    s.effect("B#1")
+    verdict = s.judge(drained=False)
+    assert {finding.culprit for finding in verdict.findings} == {"A#1"}
+    assert [finding.title for finding in verdict.findings] == ["a stale write landed"]
+
+
+def test_an_effect_after_a_reap_and_a_claim_is_stale():
+    s = reaped_then_claimed()
+    s.effect("A#1")
+    (note,) = s.judge(drained=False).findings
+    assert (note.culprit, note.victims) == ("A#1", ("B#1",))
+
+
+@pytest.fixture
+def berlin(monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    read_time.cache_clear()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+    read_time.cache_clear()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_local_times_without_a_zone():
+    utc = read_time("2024-07-01T10:00:00.5", "iso")
+    assert read_time("2024-07-01T12:00:00.5", "local iso") == utc
+    assert read_time("2024-07-01T10:00:00.5+00:00", "local iso") == utc
+    winter = read_time("2024-01-01T11:00:00", "local iso")
+    assert winter == read_time("2024-01-01T10:00:00", "iso")
