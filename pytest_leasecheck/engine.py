@@ -40,14 +40,23 @@ def open_stage(lane: Lane, *, name: str) -> Stage:
 def judge(
     history: History, *, requires: Collection[str], holds: Collection[str], drained: bool
 ) -> Verdict:
-    """The verdict over a history. Raises `LeasecheckError`."""
+    """The verdict over a history, with the guards that refused. Raises `LeasecheckError`."""
+    from dataclasses import replace
+
+    from .testkit.declaration_json import declaration_from_json
     from .testkit.errors import LeasecheckError
     from .testkit.judge import judge as judge_history
+    from .testkit.refusal import with_guards
 
     try:
-        return judge_history(history, requires=requires, holds=holds, drained=drained)
+        verdict = judge_history(history, requires=requires, holds=holds, drained=drained)
     except ValueError as error:  # a required moment that there is none of
         raise LeasecheckError(str(error)) from error
+    if not verdict.attempts:
+        return verdict
+    declaration = declaration_from_json(history.header.declaration)
+    asked = with_guards(history, declaration, verdict.attempts, tenures=verdict.tenures)
+    return replace(verdict, attempts=asked)
 
 
 def save_history(history: History, path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from .playing import Result
-from .timeline_text import draw
+from .testkit.timeline import short_timeline
 
 _TAIL_LINES: Final = 15
 _TAIL_BYTES: Final = 8_000
@@ -115,7 +116,13 @@ def _timeline(result: Result) -> Iterator[str]:
     if result.history is not None:
         yield ""
         yield "timeline"
-        yield from (f"    {line}" for line in draw(result.history, result.verdict))
+        drawn = short_timeline(result.history, result.verdict, width=width())
+        yield from drawn.splitlines()
+
+
+def width() -> int:
+    """Columns for a timeline: the terminal's, where it is neither a slit nor a wall."""
+    return min(max(shutil.get_terminal_size((100, 24)).columns, 80), 120)
 
 
 def _evidence(result: Result, base: Path) -> Iterator[str]:

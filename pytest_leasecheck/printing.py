@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from . import engine
-from .failure import log_tail, printable
+from .failure import log_tail, printable, width
 from .options import Settings, read_settings
 from .playing import free_scenario
 from .subjects import Named, configured
 from .testkit import history as h
 from .testkit.errors import LeasecheckError
 from .testkit.script import parse_script
-from .timeline_text import draw
+from .testkit.timeline import timeline
 
 if TYPE_CHECKING:
     from .testkit.lane import Facts, Played
@@ -166,8 +166,7 @@ def _print_explained(settings: Settings, subject: Named, folder: Path) -> bool:
         played.history, requires=(), holds=scenario.holds, drained=played.error is None
     )
     print(f"a plain run of {subject.label}, as it was understood")
-    for line in draw(played.history, verdict):
-        print(printable(f"  {line}"))
+    print(printable(timeline(played.history, verdict, width=width())))
     print("tenures")
     for tenure in verdict.tenures:
         until = f"{tenure.ended or 'ended'} at {tenure.until}" if tenure.until else "in force"

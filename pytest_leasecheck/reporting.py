@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,8 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
     played = {name: one for name, one in records.items() if one.outcome != "not claimed"}
     for promise in PROMISES:
         yield _promise(promise, played)
+        if "V1" in promise.invariants:
+            yield from _refusals(played.values())
     headlines = {name for promise in PROMISES for name in promise.invariants}
     for name in sorted(_broken(played.values()) - headlines):
         yield Line("BROKEN", f"{name}: {_where(played, (name,))}", _BROKEN)
@@ -108,6 +111,16 @@ def _basis(promise: Promise, records: Sequence[Record]) -> tuple[str, int]:
             counts.interruptions,
         )
     return f"{_number(counts.runs, 'run')} checked", counts.runs
+
+
+def _refusals(records: Iterable[Record]) -> Iterator[Line]:
+    """What stopped the stale attempts: a fence is worth more than luck."""
+    by: Counter[str] = Counter()
+    for record in records:
+        by.update(record.refused_by)
+    if by:
+        told = ", ".join(f"{what} ({count})" for what, count in by.most_common())
+        yield Line("  refused by", told)
 
 
 def _not_claimed(records: Iterable[Record]) -> Iterator[Line]:

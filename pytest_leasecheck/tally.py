@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from .testkit.verdict import Counts, Verdict
+from .testkit.verdict import Attempt, Counts, Verdict
 
 _PREFIX: Final = "leasecheck."
 
@@ -15,7 +16,8 @@ _PREFIX: Final = "leasecheck."
 class Record:
     """One test's contribution.
 
-    `broken` are invariants; `refused` is out of `counts.stale_attempts`; `notes` are the titles of
+    `broken` are invariants; `refused` is out of `counts.stale_attempts`, `refused_by` says by
+    what (`token or owner`: each was enough); `notes` are the titles of
     what is named but does not fail.
     """
 
@@ -24,6 +26,7 @@ class Record:
     counts: Counts = field(default_factory=Counts)
     refused: int = 0
     broken: tuple[str, ...] = ()
+    refused_by: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     not_claimed: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
@@ -47,12 +50,14 @@ PROMISES: Final = (
 
 def record_of(subject: str, verdict: Verdict, *, evidence: str = "") -> Record:
     """What a verdict contributes."""
+    refused = [attempt for attempt in verdict.attempts if attempt.outcome != "landed"]
     faults = [finding for finding in verdict.findings if finding.severity == "fault"]
     return Record(
         subject=subject,
         outcome=verdict.outcome,
         counts=verdict.counts,
-        refused=sum(attempt.outcome != "landed" for attempt in verdict.attempts),
+        refused=len(refused),
+        refused_by=Counter(map(_refusal, refused)),
         broken=tuple(sorted({finding.invariant for finding in faults})),
         notes=tuple(sorted({item.title for item in verdict.findings if item not in faults})),
         not_claimed=dict(verdict.not_claimed),
@@ -68,6 +73,9 @@ def to_properties(record: Record) -> list[tuple[str, object]]:
         *((item.name, getattr(record.counts, item.name)) for item in fields(Counts)),
         ("refused", record.refused),
     ]
+    if record.refused_by:
+        told = (f"{what}={count}" for what, count in record.refused_by.items())
+        pairs.append(("refused by", "; ".join(told)))
     if record.notes:
         pairs.append(("notes", "; ".join(record.notes)))
     if record.broken:
@@ -94,6 +102,7 @@ def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
         counts=Counts(**{item.name: _number(found.get(item.name)) for item in fields(Counts)}),
         refused=_number(found.get("refused")),
         broken=tuple(str(found.get("broken", "")).split()),
+        refused_by=_refusals(str(found.get("refused by", ""))),
         notes=tuple(filter(None, str(found.get("notes", "")).split("; "))),
         not_claimed={
             name.removeprefix(claims): str(why)
@@ -113,6 +122,16 @@ def total(records: Iterable[Record]) -> Counts:
             for item in fields(Counts)
         }
     )
+
+
+def _refusal(attempt: Attempt) -> str:
+    """What stopped an attempt, as short as it can be said."""
+    return " or ".join(attempt.guards) or attempt.outcome
+
+
+def _refusals(text: str) -> dict[str, int]:
+    pairs = (part.rpartition("=") for part in text.split("; ") if part)
+    return {what: _number(count) for what, _, count in pairs}
 
 
 def _number(value: object) -> int:

@@ -21,8 +21,8 @@ def test_fault_reads_top_down(leasecheck: Run) -> None:
             "    submit r1",
             "    until A effect:* before",
             "timeline",
-            "    *1 * > submit r1",
-            "    !* A#1 * commit: *owner='A'*",
+            "     n * time *A#1*",
+            "!* commits: jobs r1 owner=A",
             "evidence  .leasecheck/*/leasecheck-classic--finished",
             "replay    pytest --leasecheck --leasecheck-subject=mine:Stale"
             " --leasecheck-replay=.leasecheck/*/leasecheck-classic--finished/script.txt",

@@ -112,7 +112,7 @@ def test_unfenced_queue_is_caught_and_its_evidence_replays(consumer: pytest.Pyte
             "V1 *: *A#1*",
             "script",
             "    until A effect:charge before",
-            "    !* A#1 *",
+            "!* STALE*",
             "BROKEN        a stale token never writes * V1 in test_it.py::test_old_worker_wakes",
         ]
     )
@@ -156,6 +156,6 @@ def test_plain_run_of_a_queue_is_shown(consumer: pytest.Pytester, flag: str) -> 
     assert result.ret == 0, result.stdout.str()
     shown = {
         "--leasecheck-points": ["  effect:charge#1", "    txn:commit#2"],
-        "--leasecheck-explain": ["* acquire run-1 *", "* finish run-1 *", "tenures"],
+        "--leasecheck-explain": ["*ACQUIRES run-1*", "*finishes run-1*", "tenures"],
     }
     result.stdout.fnmatch_lines(shown[flag])

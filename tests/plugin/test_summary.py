@@ -66,6 +66,12 @@ def test_unclaimed_headline_is_not_held() -> None:
     assert words({"a": unclaimed}) == ["held", "not claimed", "held", "not claimed"]
 
 
+def test_refusals_are_told_by_what_refused() -> None:
+    by = {"token or owner": 1, "status": 3}
+    lines = list(summary({"a": record(refused_by=by), "b": record(refused_by={"status": 1})}))
+    assert (lines[1].word, lines[1].text) == ("  refused by", "status (4), token or owner (1)")
+
+
 def test_what_landed_where_nothing_fences_is_noted_not_hidden() -> None:
     noted = record(refused=3, notes=("a stale effect was accepted",))
     lines = list(summary({"t::a": noted}))
@@ -77,6 +83,7 @@ def test_what_landed_where_nothing_fences_is_noted_not_hidden() -> None:
     "sent",
     [
         record(),
+        record(refused_by={"token or a=b": 3, "gave up after reading": 1}),
         record(outcome="fail", broken=("V1", "V3"), evidence="/x y/z", notes=("a b", "c")),
         record(outcome="not claimed", not_claimed={"V8": "no counter, no bound", "V9": "no key"}),
     ],
