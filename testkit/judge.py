@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from .attempts import attempts_of
 from .declaration_json import declaration_from_json
@@ -34,7 +35,7 @@ def judge(
     `HistoryError` or `SubjectError` for a declaration that doesn't fit.
     """
     if declaration is None:
-        declaration = declaration_from_json(history.header.declaration)
+        declaration = _declaration(history.header.declaration)
     owned = fold(history, declaration)
     attempts = attempts_of(history, declaration, owned)
     interruptions = interruptions_of(declaration, owned)
@@ -63,6 +64,18 @@ def judge(
             commits=owned.commits,
         ),
     )
+
+
+def _declaration(plain: Mapping[str, object]) -> Declaration:
+    """A header's declaration; scripts come in series of one subject, so the last one is kept."""
+    if _last and _last[0][0] == plain:
+        return _last[0][1]
+    declaration = declaration_from_json(plain)
+    _last[:] = [(plain, declaration)]
+    return declaration
+
+
+_last: Final[list[tuple[Mapping[str, object], Declaration]]] = []
 
 
 def _outcome(findings: Collection[Finding], missing: Collection[str]) -> Outcome:

@@ -171,14 +171,18 @@ class _Fold:
         self._woke(event)
 
     def _passed(self, event: Passed) -> None:
-        self.times.passed(event)
-        if event.point.startswith("call:") or event.point == "heartbeat":
+        point = event.point
+        if point.startswith(("txn:", "sql:")):
+            if event.phase == "before":
+                self.times.begins(event)
+        elif point.startswith("call:") or point == "heartbeat":
             inside = self.inside.setdefault((event.who, event.thread), [])
             if event.phase == "before":
-                inside.append(event.point)
-            elif event.point in inside:
-                inside.remove(event.point)
-        self._woke(event)
+                inside.append(point)
+            elif point in inside:
+                inside.remove(point)
+        if self.tenancy.asleep:
+            self.tenancy.woke(event.n, event.who)
 
     def _woke(self, event: Any) -> None:
         if self.tenancy.asleep:

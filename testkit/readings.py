@@ -38,10 +38,9 @@ class Readings:
         self._by_thread[event.who, event.thread] = event
         self._by_process[event.who] = event
 
-    def passed(self, event: Passed) -> None:
+    def begins(self, event: Passed) -> None:
         """A thread is about to do something with the database, perhaps for the first time."""
-        if event.phase == "before" and event.point[:4] in ("txn:", "sql:"):
-            self._began.setdefault((event.who, event.thread), event.at_ns)
+        self._began.setdefault((event.who, event.thread), event.at_ns)
 
     def stated(self, event: Statement) -> None:
         """A statement of a transaction finished."""
