@@ -7,8 +7,9 @@ seen, and is asked by idempotency key what became of an interrupted call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pytest_leasecheck.testkit import reference
 from pytest_leasecheck.testkit.subject import (
@@ -21,6 +22,12 @@ from pytest_leasecheck.testkit.subject import (
     Writes,
 )
 from pytest_leasecheck.testkit.worker import EffectFailed, Worker
+
+_PACKAGE = "pytest_leasecheck.scenarios"
+#: What scenarios may ask for by name.
+VARIANTS = {
+    "run lease": f"{_PACKAGE}.variants:RunLease",
+}
 
 
 class ReferenceSubject(Subject):
@@ -69,6 +76,8 @@ class ReferenceSubject(Subject):
     lease_ttl_ms = reference.DEFAULT_LEASE_TTL_MS
     provider_fence = "highest seen"
 
+    variants: ClassVar[Mapping[str, str]] = VARIANTS
+
     plan: ClassVar[tuple[reference.Step, ...]] = (
         reference.Step("charge"),
         reference.Step("mail"),
@@ -97,15 +106,18 @@ class ReferenceSubject(Subject):
                 outcomes[run_id] = self.pursue(driver, store.run(run_id))
         return outcomes
 
-    def driver(self, worker: Worker, store: reference.Store) -> reference.Driver:
+    def driver(
+        self, worker: Worker, store: reference.Store, **options: Any
+    ) -> reference.Driver:
         """This worker's driver: one owner, with a suffix that no other incarnation has."""
+        options.setdefault("tools", self.tools(worker, store))
         return reference.Driver(
             store,
-            tools=self.tools(worker, store),
             name=worker.name,
             lease_ttl_ms=self.lease_ttl_ms,
             clock=worker.clock,
             suffix=worker.unique,
+            **options,
         )
 
     def pursue(self, driver: reference.Driver, run: reference.Run) -> str:
@@ -113,10 +125,10 @@ class ReferenceSubject(Subject):
         status = reference.RunStatus
         try:
             if run.status is status.QUEUED:
-                return driver.start(run.run_id).status
+                return str(driver.start(run.run_id).status)
             if run.status is status.RUNNING:
-                return driver.resume(run.run_id).status
-            return run.status
+                return str(driver.resume(run.run_id).status)
+            return str(run.status)
         except reference.RunLeased:
             return "leased"
         except (reference.LeaseLost, reference.RunStateError) as error:
@@ -124,30 +136,40 @@ class ReferenceSubject(Subject):
 
     def tools(self, worker: Worker, store: reference.Store) -> tuple[reference.Tool, ...]:
         """The two tools: one with the fenced effect store, one with the provider outside."""
-        effects = reference.EffectStore(store, clock=worker.clock)
+        return (own_tool("charge", worker, store), outside_tool("mail", worker))
 
-        def charge(call: reference.Call) -> object:
-            return worker.effect(
-                "charge",
-                run_id=call.run_id,
-                token=call.token,
-                key=call.idempotency_key,
-                apply=lambda receipt: effects.apply(call, result=receipt),
-            )
 
-        def mail(call: reference.Call) -> object:
-            return worker.effect(
-                "mail", run_id=call.run_id, token=call.token, key=call.idempotency_key
-            )
+def own_tool(name: str, worker: Worker, store: reference.Store, **options: Any) -> reference.Tool:
+    """A tool whose effect goes to the runtime's own store, fenced in one transaction."""
+    effects = reference.EffectStore(store, clock=worker.clock)
 
-        def look_up(key: str) -> reference.Found | reference.NotFound | reference.Unknown:
-            try:
-                receipt = worker.lookup(key)
-            except EffectFailed as error:
-                return reference.Unknown(str(error))
-            return reference.NotFound() if receipt is None else reference.Found(receipt)
-
-        return (
-            reference.Tool("charge", charge, lookup=effects.lookup),
-            reference.Tool("mail", mail, lookup=look_up),
+    def run(call: reference.Call) -> object:
+        return worker.effect(
+            name,
+            run_id=call.run_id,
+            token=call.token,
+            key=call.idempotency_key,
+            apply=lambda receipt: effects.apply(call, result=receipt),
         )
+
+    return reference.Tool(name, run, lookup=effects.lookup, **options)
+
+
+def outside_tool(name: str, worker: Worker, **options: Any) -> reference.Tool:
+    """A tool whose effect goes to the provider outside, which can be asked about it by its key."""
+    options.setdefault("lookup", lambda key: look_up(worker, key))
+    return reference.Tool(name, lambda call: ask(name, worker, call), **options)
+
+
+def ask(name: str, worker: Worker, call: reference.Call) -> object:
+    """A request to the provider, with token and key."""
+    return worker.effect(name, run_id=call.run_id, token=call.token, key=call.idempotency_key)
+
+
+def look_up(worker: Worker, key: str) -> reference.Found | reference.NotFound | reference.Unknown:
+    """What the provider says became of a key."""
+    try:
+        receipt = worker.lookup(key)
+    except EffectFailed as error:
+        return reference.Unknown(str(error))
+    return reference.NotFound() if receipt is None else reference.Found(receipt)
