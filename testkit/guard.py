@@ -3,13 +3,13 @@
 Faults it is made for: pytest or a lane is killed with SIGKILL while a worker is stopped, holds the
 write lock, or has children of its own. A stopped child would be *continued by the kernel* when
 its process group is orphaned, and go on writing. What it does not cover: a machine that goes down,
-and a grandchild that left its session and cleared its environment when pytest *and* the guard were
-both killed with SIGKILL in the same instant.
+and a worker's child that left its session and cleared its environment, when guard *and* lane were
+killed with SIGKILL in the same instant.
 
 Three lines of defence. The process that pytest starts becomes the guard, and the lane is its
-child: it outlives both, is the subreaper of whatever they leave, and kills that. The kernel kills
-lane and workers when their parent dies (PDEATHSIG), should the guard itself be killed. And
-whatever a lane starts carries its mark in the environment, by which pytest finds the rest.
+child: it outlives both, is the subreaper of whatever they leave, and kills that. Should the guard
+itself be killed, the kernel tells the lane (PDEATHSIG), which does the same; workers die with the
+lane. And whatever a lane starts carries its mark in the environment, by which pytest finds it too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 MARK: Final = "LEASECHECK_LANE"
 #: What the guard gets when the thread that started it ends; pytest may live on.
 _PARENT_SIGNAL: Final = signal.SIGUSR1
+#: What the lane gets when the guard ends; no program uses it for itself.
+_GUARD_SIGNAL: Final = signal.SIGRTMIN + 6
 _WAKING: Final = frozenset({signal.SIGCHLD, signal.SIGTERM, _PARENT_SIGNAL})
 _ROUNDS: Final = 500
 
@@ -69,7 +71,7 @@ def stand_guard(mark: str, *, folder_path: str, parent_pid: int) -> None:
     lane_pid = os.fork()
     if lane_pid == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        die_with_parent(guard_pid)
+        _clear_up_without(guard_pid, mark=mark, folder_path=folder_path)
         adopt_orphans()
         return
     status = int(signal.SIGKILL)
@@ -78,11 +80,28 @@ def stand_guard(mark: str, *, folder_path: str, parent_pid: int) -> None:
             signal.signal(number, signal.SIG_IGN)
         os.closerange(3, 1 << 20)
         status = _watch(lane_pid, parent_pid=parent_pid)
-        kill_children()
-        kill_marked(mark)
-        remove_folder(folder_path)
+        _clear_up(mark, folder_path=folder_path)
     finally:
         _end_like(status)
+
+
+def _clear_up(mark: str, *, folder_path: str) -> None:
+    kill_children()
+    kill_marked(mark)
+    remove_folder(folder_path)
+
+
+def _clear_up_without(guard_pid: int, *, mark: str, folder_path: str) -> None:
+    """In the lane: should the guard be killed, do its work, and end."""
+
+    def take_over(_number: int, _frame: object) -> None:
+        if os.getppid() != guard_pid:
+            _clear_up(mark, folder_path=folder_path)
+            os._exit(1)
+
+    signal.signal(_GUARD_SIGNAL, take_over)
+    _prctl(_PR_SET_PDEATHSIG, _GUARD_SIGNAL)
+    take_over(0, None)
 
 
 def _watch(lane_pid: int, *, parent_pid: int) -> int:
