@@ -2,13 +2,14 @@
 
 A provider can refuse what is lower than the highest token it has seen, and no more; so it accepts a
 stale request that comes before the new owner's first one. That window is named, and is a fault only
-of a subject that claims to fence its effects. Where the contract is at-least-once and nothing
+of a subject that claims to fence its effects and has no store of its own to fence them in. Where the contract is at-least-once and nothing
 fences, a stale effect that was accepted is named too: what it did wrong, if anything, is in V4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from . import footprints as facts
 from .sentences import Facts, ending, numbers, tokened
@@ -49,8 +50,8 @@ def _stale_effect(
     ]  # fmt: skip
     if higher is None and (lost is None or lost.ended_by == lost.who):
         return None  # nobody has taken the run: no newer owner whose effect could be crossed
-    if higher is None and lost is not None and lost.ended in ("finished", "released") and not later:
-        return None  # somebody ended the rightful holder's tenure: it is the victim
+    if higher is None and lost is not None and not later and lost.ended in _NOBODY_FOLLOWED:
+        return None  # an operator ended it, or somebody without right, whose victim it is
     over = f"; its {tokened(lost)} {ending(lost)}" if lost is not None and lost.until else ""
     victims = tuple(dict.fromkeys(one.who for one in later if one.who != who))
     at = numbers(lost.until if lost else None, ask.event.n, n)
@@ -67,7 +68,8 @@ def _stale_effect(
         f" under token {ask.event.token}" if ask.event.token is not None else " (without a token)"
     )
     text += f"{token} at event {n}{over}"
-    fault = given.claims("fences_effects")
+    # a fence in one transaction with the lease is a fence of the subject's own store, if it has one
+    fault = given.claims("fences_effects") and given.declaration.effects is None
     if given.declaration.provider_fence == "highest seen" and ask.event.token is not None:
         text += (
             ", but the new owner had not shown it a higher one yet: a fence that only knows the"
@@ -78,6 +80,9 @@ def _stale_effect(
         title = "a stale effect was accepted"
         text += ", and nothing fences it there."
     return Finding("V1", title, text, run_id, who, victims, at, "fault" if fault else "note")
+
+
+_NOBODY_FOLLOWED: Final = frozenset({"finished", "released", "cancelled"})
 
 
 def late_starts(given: Facts) -> Iterator[Finding]:

@@ -1,11 +1,12 @@
 """By which time a worker acted: what its clock said when it last looked.
 
 A holder that freezes between evaluating its guard and COMMIT commits after its expiry, and is
-right; so lapse is judged by the value that the writing thread read last, else its process. A
-reading serves one commit: one that was already used for an earlier commit of the same thread was
-not taken for this one. Where no reading was seen (SQLite's own clock, a patched `time`), the
-stage's time counts: at the statement that asks SQLite for 'now', else when the transaction's first
-statement was about to begin, because its values were bound before that.
+right; so lapse is judged by the value that the writing thread read last, else its process. In a
+transaction of several statements the guard comes first: what was read after the first write is not
+what it went by. A reading serves one commit: one that was already used for an earlier commit of the
+same thread was not taken for this one. Where no reading was seen (SQLite's own clock, a patched
+`time`), the stage's time counts: at the statement that asks SQLite for 'now', else when the
+transaction's first statement was about to begin, because its values were bound before that.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Readings:
         self._commits: dict[tuple[str, str], int] = {}
         self._began: dict[tuple[str, str], int] = {}
         self._statements: dict[tuple[str, str], list[Statement]] = {}
+        #: The last reading before the first write of a transaction under way.
+        self._guards: dict[tuple[str, str], ClockRead | None] = {}
         #: Skew by the worker's label, in nanoseconds, as the script set it.
         self.skews: dict[str, int] = {}
 
@@ -44,8 +47,11 @@ class Readings:
 
     def stated(self, event: Statement) -> None:
         """A statement of a transaction finished."""
-        self._began.setdefault((event.who, event.thread), event.at_ns)
-        self._statements.setdefault((event.who, event.thread), []).append(event)
+        key = (event.who, event.thread)
+        self._began.setdefault(key, event.at_ns)
+        self._statements.setdefault(key, []).append(event)
+        if event.rows is not None and key not in self._guards:
+            self._guards[key] = self.last_read(*key)
 
     def acted(self, event: Acted) -> None:
         """The script may have set a worker's clock apart."""
@@ -59,6 +65,7 @@ class Readings:
         key = (event.who, event.thread)
         self._began.pop(key, None)
         self._statements.pop(key, None)
+        self._guards.pop(key, None)
         if isinstance(event, Commit):
             self._commits[key] = event.n
 
@@ -74,7 +81,7 @@ class Readings:
     def judged(self, event: Commit) -> int:
         """The time by which the author of a commit acted, in nanoseconds of its own clock."""
         key = (event.who, event.thread)
-        read = self.last_read(*key)
+        read = self._guards[key] if key in self._guards else self.last_read(*key)
         if read is not None and read.n > self._commits.get(key, -1):
             return read.value_ns
         asked = [one.at_ns for one in self.statements(event) if _NOW.search(one.sql)]

@@ -140,6 +140,21 @@ def test_lapse_is_judged_by_the_clock_value_read_last():
     assert s.fold().acts[-1].detail == "lapsed in the gap"
 
 
+def test_a_reading_after_the_first_write_is_not_what_the_guard_went_by():
+    def story(*, reads_first):
+        s = started()
+        if reads_first:
+            s.reads("A#1")
+            s.tries("A#1", "UPDATE runs SET revision=2 WHERE id='r1' AND token = 1", rows=1)
+        s.expire()
+        s.reads("A#1")
+        s.commit("A#1", s.set("steps", ("r1", "pay"), status="started"))
+        return last(s)
+
+    assert story(reads_first=True) == "A#1 write"
+    assert story(reads_first=False) == "A#1 late-write"
+
+
 def test_a_reading_that_served_an_earlier_commit_serves_no_second_one():
     s = started()
     s.reads("A#1")

@@ -12,7 +12,7 @@ from .builder import FULL, PLAIN, TTL, Story, declare
 
 BEATING = replace(FULL, capabilities=FULL.capabilities | {"heartbeats"})
 ONCE = replace(FULL, delivery="exactly-once")
-FENCED = replace(FULL, capabilities=FULL.capabilities | {"fences_effects"})
+FENCED = replace(FULL, capabilities=FULL.capabilities | {"fences_effects"}, effects=None)
 HIGHEST = replace(FULL, provider_fence="highest seen")
 
 
@@ -126,6 +126,22 @@ def test_a_stale_effect_that_nothing_fences_is_a_note_at_least_once_and_a_fault_
     claimed = taken_over(FENCED)
     claimed.effect("A#1")
     only(claimed, "a stale effect was accepted")
+
+
+def test_an_effect_that_was_under_way_when_an_operator_cancelled_is_nobodys_fault():
+    s = started(FENCED)
+    s.operator(s.set("runs", "r1", status="cancelled", owner=None))
+    s.effect("A#1", token=1)
+    assert faults(s) == []
+    assert s.notes(drained=False) == []
+
+
+def test_a_claimed_fence_is_the_subjects_own_stores_where_it_has_one():
+    s = taken_over(replace(FENCED, effects=FULL.effects))
+    s.effect("A#1")
+    assert faults(s) == []
+    s.commit("A#1", s.set("effects", "k", run_id="r1", token=1, name="charge"))
+    only(s, "a stale effect was accepted")
 
 
 def test_a_request_that_was_delayed_past_the_take_over_is_stale_when_it_arrives():
