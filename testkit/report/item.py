@@ -1,0 +1,60 @@
+"""One script as a report shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..history import History
+from ..verdict import Verdict
+
+#: How outcomes are written and marked; never by colour alone.
+MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "not claimed": "–"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A script's name, what was seen and judged, and what a reader may want beside it.
+
+    `story` is what happens, for one who knows nothing of leases; `error` why the script was not
+    played to its end; `replay` the command that plays it again. Without a verdict it counts as
+    inconclusive.
+    """
+
+    name: str
+    history: History
+    verdict: Verdict | None = None
+    story: str = ""
+    error: str = ""
+    replay: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """`fail` when it was not played to its end; else the verdict's."""
+        if self.error:
+            return "fail"
+        return self.verdict.outcome if self.verdict is not None else "inconclusive"
+
+    @property
+    def headline(self) -> str:
+        """The one sentence for a reader in a hurry."""
+        verdict = self.verdict
+        faults = [item for item in verdict.findings if item.severity == "fault"] if verdict else []
+        if faults:
+            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            return f"{faults[0].title}: {faults[0].text}{more}"
+        if self.error:
+            return self.error.partition("\n")[0]
+        if verdict is None:
+            return "it was not judged"
+        if verdict.outcome == "inconclusive":
+            return f"nothing is proven: {'; '.join(verdict.missing)}"
+        counts = verdict.counts
+        return (
+            f"{_many(counts.stale_attempts, 'stale attempt')}, none landed;"
+            f" {_many(counts.interruptions, 'interruption')},"
+            f" {_many(counts.reconciliations, 'reconciliation')}"
+        )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
