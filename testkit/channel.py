@@ -8,6 +8,7 @@ thread is in a *known wait*: the last one to enter it tells the lane (`settlemen
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import signal
 import socket
@@ -42,11 +43,20 @@ class Channel:
         #: The thread that fires timers; it never counts as running.
         self.timekeeper = 0
         self.alive = True
+        self._told = 0
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
         """This process is a child of the worker's own making: it has no part in the script."""
         self.alive = False
+
+    def tell_from_child(self, why: str) -> None:
+        """From a child of the worker's making: what it does is out of our sight."""
+        if self._told != os.getpid():
+            self._told = os.getpid()
+            # No lock: a thread that doesn't exist here may hold it; and one packet is one piece.
+            with contextlib.suppress(OSError):
+                wire.send(self._up, ("rest", _thread.get_ident(), [("blind", why)], None, None))
 
     def record(self, kind: str, *fields: Any) -> None:
         """Put an event into the queue; it travels with the next message."""
@@ -88,6 +98,8 @@ class Channel:
         swallowed, and the statement would go on.
         """
         me = _thread.get_ident()
+        if not self.alive:
+            raise RuntimeError(f"a child of a worker's own making has no part in a script ({kind})")
         try:
             line = self._lines.get(me) or self._new_line(me)
             self._post(kind, payload, wait=wait, until_ns=until_ns)

@@ -8,6 +8,7 @@ pass by the same process) or the script ends. Real workers do the same in a loop
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import faulthandler
 import functools
 import importlib
@@ -219,9 +220,8 @@ def live(
         _serve(channel, life, page=page, subject=subject, probe=probe)
         status = 0
     except BaseException:
-        traceback.print_exc()
+        _print_error()
     finally:
-        sys.stderr.flush()
         os._exit(status)
 
 
@@ -240,6 +240,8 @@ def _serve(
         command = channel.ask("hold", ("start", 1, "before"), wait="held")
         while command == "go":
             value, error = _run_job(subject, worker, life)
+            if not channel.alive:  # a child that it forked has come back with it
+                os._exit(0)
             command = channel.ask("returned", (thread_name(), value, error), wait="returned")
         life = Life(*command[1]) if command[0] == "again" else None
         if life is not None:
@@ -255,10 +257,16 @@ def _run_job(subject: Subject, worker: Worker, life: Life) -> tuple[str, str]:
         job = getattr(subject, life.job)
         value = job(worker.db, life.argument) if life.argument else job(worker)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are outcomes like others
-        traceback.print_exc()
-        sys.stderr.flush()
+        _print_error()
         return "", f"{type(error).__name__}: {error}"[:2000]
     return repr(value)[:2000], ""
+
+
+def _print_error() -> None:
+    """The traceback goes to the log, unless the subject closed it, or filled the disk."""
+    with contextlib.suppress(Exception):
+        traceback.print_exc()
+        sys.stderr.flush()
 
 
 def _hold_write_lock(worker: Worker) -> str:
@@ -284,6 +292,8 @@ def _redirect(log: str) -> None:
     os.dup2(out, 2)
     os.close(out)
     os.close(null)
+    if sys.stdout is not None:  # a worker is killed, not flushed
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(file=2, all_threads=True)
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
