@@ -49,12 +49,14 @@ class Item:
         if verdict.outcome == "inconclusive":
             return f"nothing is proven: {'; '.join(verdict.missing)}"
         counts = verdict.counts
+        stale = _many(counts.stale_attempts, "stale attempt")
+        landed = ", none landed" if counts.stale_attempts else ""
         return (
-            f"{_many(counts.stale_attempts, 'stale attempt')}, none landed;"
+            f"{stale}{landed};"
             f" {_many(counts.interruptions, 'interruption')},"
             f" {_many(counts.reconciliations, 'reconciliation')}"
         )
 
 
 def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ link to its row in the table, so that it can be reached by keyboard, and without
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -72,6 +72,7 @@ def draw_lanes(item: Item, entries: Sequence[Entry], *, prefix: str) -> str:
     if not entries:
         return ""
     history = item.history
+    stale = {entry.n for entry in entries if entry.kind == "stale" or entry.findings}
     outcomes = list(_outcomes(history))
     place = _Place([entry.n for entry in entries], lanes_of(history, entries), bool(outcomes))
     names = [*place.lanes, *([_OUTSIDE] if place.outside else [])]
@@ -88,7 +89,7 @@ def draw_lanes(item: Item, entries: Sequence[Entry], *, prefix: str) -> str:
             for bar in bars(history, item.verdict)
         ),
         *_takeovers(place, bars(history, item.verdict)),
-        *_effects(place, outcomes),
+        *_effects(place, outcomes, stale),
         *(_mark(place, entry, history, prefix) for entry in entries),
     ]
     return (
@@ -187,7 +188,7 @@ def _bar(place: _Place, bar: Bar, run: int, prefix: str) -> str:
             f'width="{max(right - from_x, 4):.0f}" height="26" rx="8"/>'
         )
     if width > 7 * len(label):
-        parts.append(f'<text x="{left + 2:.0f}" y="{y - 6:.0f}">{escape(label)}</text>')
+        parts.append(f'<text x="{left + 12:.0f}" y="{y - 6:.0f}">{escape(label)}</text>')
     return "".join([*parts, "</g>"])
 
 
@@ -219,11 +220,13 @@ def _outcomes(history: History) -> Iterator[tuple[int, str, bool]]:
             yield event.n, event.who, event.how == "returned"
 
 
-def _effects(place: _Place, outcomes: Sequence[tuple[int, str, bool]]) -> Iterator[str]:
+def _effects(
+    place: _Place, outcomes: Sequence[tuple[int, str, bool]], stale: Set[int]
+) -> Iterator[str]:
     """A line from the asking lane to the boundary; crossed where it was not carried out."""
     for n, who, accepted in outcomes:
         x, y = place.x(n), place.y(_OUTSIDE)
-        kind = "accepted" if accepted else "refused"
+        kind = ("accepted wrong" if n in stale else "accepted") if accepted else "refused"
         shape = _SHAPES["effect"] if accepted else _SHAPES["stale"]
         yield (
             f'<g class="outcome {kind}"><line x1="{x:.0f}" x2="{x:.0f}" y1="{place.y(who):.0f}" '

@@ -68,7 +68,7 @@ for (const card of document.querySelectorAll("[data-script]")) {
       }
     });
   }
-  const first = card.querySelector("tr.found") || card.querySelector("tr[data-kind='stale']") ||
+  const first = card.querySelector("tr.decisive") || card.querySelector("tr[data-kind='stale']") ||
     card.querySelector("tr[data-n]");
   if (first) choose(first.dataset.n);
 }

@@ -151,7 +151,8 @@ def _badge(item: Item) -> str:
 
 def _index(items: Sequence[Item]) -> str:
     rows = "".join(
-        f"<tr><td>{_badge(item)}</td><td><a href='#s{at}-top'>{safe(item.name)}</a></td>"
+        f"<tr><td>{_badge(item)}</td>"
+        f"<td class='name'><a href='#s{at}-top'>{safe(item.name)}</a></td>"
         f"<td>{safe(item.headline, most=300)}</td></tr>"
         for at, item in enumerate(items)
     )
@@ -235,7 +236,7 @@ def _filters(entries: Sequence[Entry]) -> str:
 def _events(item: Item, entries: Sequence[Entry], prefix: str) -> str:
     rows = "".join(
         f'<tr id="{prefix}e{entry.n}" data-n="{entry.n}" data-kind="{entry.kind}" '
-        f'class="k-row-{entry.kind}{" found" if entry.findings else ""}">'
+        f'class="k-row-{entry.kind}{_found(entry)}">'
         f'<td class="n">{entry.n}</td><td class="at">{seconds(entry.at_ns, item.history)}</td>'
         f'<td class="who">{safe(entry.who, most=60)}</td>'
         f'<td class="what">{safe(entry.text)}{_proves(entry)}</td></tr>'
@@ -245,6 +246,10 @@ def _events(item: Item, entries: Sequence[Entry], prefix: str) -> str:
         '<div class="wide"><table class="events"><thead><tr><th>n</th><th>time</th><th>worker</th>'
         f"<th>what happened</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
+
+
+def _found(entry: Entry) -> str:
+    return f" found{' decisive' if entry.decisive else ''}" if entry.findings else ""
 
 
 def _proves(entry: Entry) -> str:
