@@ -100,6 +100,10 @@ class Player:
         except LeasecheckError as error:
             self._replace_if_dead(subject.subject, error)
             return self.keep(replace(result, error=error))
+        except BaseException:
+            # Interrupted (Ctrl-C, pytest-timeout): its answer would be taken for the next one's.
+            self._lanes.drop(subject.subject)
+            raise
         self._replace_if_dead(subject.subject, played.error)
         result = replace(result, history=played.history, error=played.error, logs=played.logs)
         return self.keep(self.judge(result, item))

@@ -132,7 +132,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark; with a flag, everything else."""
     config.addinivalue_line("markers", _MARK)
-    if config.getoption("leasecheck") or config.getoption("leasecheck_replay"):
+    asked = config.getoption("leasecheck") or config.getoption("leasecheck_replay")
+    if asked and not config.getoption("help"):
         from .mount import mount_suite
 
         mount_suite(config)

@@ -59,7 +59,7 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
             yield from _refusals(played.values())
     headlines = {name for promise in PROMISES for name in promise.invariants}
     for name in sorted(_broken(played.values()) - headlines):
-        yield Line("BROKEN", f"{name}: {_where(played, (name,))}", _BROKEN)
+        yield Line("BROKEN", _where(played, (name,)), _BROKEN)
     open_ = [name for name, one in played.items() if one.outcome == "inconclusive"]
     if open_:
         yield Line(

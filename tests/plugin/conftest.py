@@ -32,6 +32,9 @@ class Inconclusive(stand_in.Stood):
 class Dies(stand_in.Stood):
     plays = "dies"
 
+class Interrupted(stand_in.Stood):
+    plays = "is interrupted"
+
 class Unreached(stand_in.Stood):
     plays = "unreached"
 

@@ -123,6 +123,8 @@ class Lane:
             case "dies":
                 self.dead = True
                 raise LaneDied("signal 9")
+            case "is interrupted":
+                raise TimeoutError("as pytest-timeout raises inside of what it interrupts")
             case "unreached":
                 error = NeverReached("A", "effect:* before", state="returned", passed=["start"])
         history = history_of(script, subject=self.subject)

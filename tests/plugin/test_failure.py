@@ -79,12 +79,19 @@ def test_point_that_was_not_reached_fails_in_words(leasecheck: Run) -> None:
     )
 
 
-def test_dead_lane_fails_its_test_and_the_next_gets_a_new_one(
-    leasecheck: Run, notes: Callable[[], list[str]]
+@pytest.mark.parametrize(
+    ("subject", "line"),
+    [
+        ("Dies", "the lane process died (signal 9); *"),
+        ("Interrupted", "*TimeoutError: as pytest-timeout raises *"),
+    ],
+)
+def test_lane_that_died_or_was_interrupted_is_replaced_for_the_next_test(
+    leasecheck: Run, notes: Callable[[], list[str]], subject: str, line: str
 ) -> None:
-    result = leasecheck("leasecheck/classic", subject="Dies")
+    result = leasecheck("leasecheck/classic", subject=subject)
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines("the lane process died (signal 9); *")
+    result.stdout.fnmatch_lines(line)
     assert [line.split(":")[0] for line in notes()] == [
         "lane started", "played", "lane closed",
         "lane started", "played", "lane closed",

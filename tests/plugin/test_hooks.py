@@ -57,7 +57,7 @@ def test_invariant_of_ones_own_fails_a_test(consumer: pytest.Pytester, leasechec
     result = leasecheck("leasecheck/classic::finished")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["MINE1 B was here: B#1 should not be", "BROKEN        MINE1: MINE1 in leasecheck/*"]
+        ["MINE1 B was here: B#1 should not be", "BROKEN        MINE1 in leasecheck/*"]
     )
 
 

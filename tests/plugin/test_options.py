@@ -60,6 +60,10 @@ def test_help_has_one_group_of_ours(consumer: pytest.Pytester) -> None:
     )
 
 
+def test_help_needs_no_subject(consumer: pytest.Pytester) -> None:
+    assert consumer.runpytest_subprocess("--leasecheck", "--help").ret == 0
+
+
 def test_marks_are_known_without_the_flag(consumer: pytest.Pytester) -> None:
     consumer.makepyfile("import pytest\n@pytest.mark.leasecheck\ndef test_it(): pass")
     consumer.runpytest_subprocess("--strict-markers").assert_outcomes(passed=1)

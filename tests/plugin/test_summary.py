@@ -54,7 +54,7 @@ def test_broken_invariant_names_its_tests() -> None:
 
 def test_invariant_without_a_headline_has_its_own_line() -> None:
     lines = list(summary({"t::a": record(outcome="fail", broken=("V7",))}))
-    assert (lines[3].word, lines[3].text) == ("BROKEN", "V7: V7 in t::a")
+    assert (lines[3].word, lines[3].text) == ("BROKEN", "V7 in t::a")
 
 
 def test_inconclusive_holds_nothing() -> None:
