@@ -2,8 +2,9 @@
 
 A provider can refuse what is lower than the highest token it has seen, and no more; so it accepts a
 stale request that comes before the new owner's first one. That window is named, and is a fault only
-of a subject that claims to fence its effects and has no store of its own to fence them in. Where the contract is at-least-once and nothing
-fences, a stale effect that was accepted is named too: what it did wrong, if anything, is in V4.
+of a subject that claims to fence its effects and has no store of its own to fence them in. Where
+the contract is at-least-once and nothing fences, a stale effect that was accepted is named too: what
+it did wrong, if anything, is in V4.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from . import footprints as facts
-from .sentences import Facts, ending, numbers, tokened
+from .sentences import Facts, cancelled, ending, numbers, tokened
 from .verdict import Finding, Interruption
 
 
@@ -220,7 +221,6 @@ def _is_due(given: Facts, item: Interruption) -> bool:
     run = given.owned.runs.get(item.run_id)
     if run is None or run.view.waiting:
         return False  # an operator is being waited for
-    last = next((one for one in reversed(given.owned.tenures) if one.run_id == item.run_id), None)
-    if last is not None and last.ended == "cancelled":
+    if cancelled(given, item.run_id):
         return False
     return run.view.done or given.drained

@@ -15,7 +15,7 @@ from .history import Acted, ClockMoved, Event, History, Passed, Settled
 from .interruptions import in_flight
 from .lives import Life, label
 from .rows import View
-from .sentences import Facts, tokened
+from .sentences import Facts, cancelled, tokened
 from .verdict import Finding, Tenure
 
 
@@ -28,21 +28,12 @@ def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
         if not run.touched:
             continue
         if run.view.done or not run.view.exists:
-            if not run.view.held and run.run_id in under_way and not _cancelled(given, run.run_id):
+            if not run.view.held and run.run_id in under_way and not cancelled(given, run.run_id):
                 yield _in_flight(given, run, under_way[run.run_id])
         elif run.view.held:
             yield _leased(given, run, history)
         elif not run.view.waiting:
             yield _unfinished(given, run, history)
-
-
-def _cancelled(given: Facts, run_id: str) -> bool:
-    """Whether an operator ended the run: what ran then stays as it was."""
-    operators = {who for who, life in given.owned.lives.items() if life.is_operator}
-    return any(
-        touch.run_id == run_id and touch.after.done and touch.who in operators
-        for touch in given.owned.touches
-    )
 
 
 def _in_flight(given: Facts, run: facts.RunEnd, steps: tuple[str, ...]) -> Finding:

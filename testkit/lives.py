@@ -9,6 +9,9 @@ from .history import Ended, History, Returned, Signalled, Spawned
 #: Jobs that an operator does: with a person's authority, outside every lease.
 OPERATOR_JOBS = frozenset({"submit", "cancel", "approve", "prepare"})
 
+#: How a worker ends that the stage takes down with itself.
+_END_OF_SCRIPT = "end of script"
+
 
 @dataclass(slots=True)
 class Life:
@@ -63,6 +66,8 @@ def _tell(life: Life, event: Ended | Signalled | Returned) -> None:
     if isinstance(event, Returned):
         life.last = f"raised {event.error}" if event.error else f"returned {event.value}"
     elif isinstance(event, Ended):
+        if event.how == _END_OF_SCRIPT:
+            return  # it lived as long as the history tells
         life.until = life.until or event.n
         life.how = event.how
     elif event.signal == "SIGKILL":

@@ -108,3 +108,12 @@ def numbers(*given: int | None) -> tuple[int, ...]:
 def lease_names(declaration: Declaration) -> frozenset[str]:
     """The columns that a lease is written in."""
     return Reader(declaration).lease_columns
+
+
+def cancelled(given: Facts, run_id: str) -> bool:
+    """Whether an operator ended the run: what ran then stays as it was."""
+    operators = {who for who, life in given.owned.lives.items() if life.is_operator}
+    return any(
+        touch.run_id == run_id and touch.after.done and touch.who in operators
+        for touch in given.owned.touches
+    )

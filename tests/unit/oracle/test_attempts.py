@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_leasecheck.testkit.history import Ended
+
 from .builder import FULL, Story
 
 GUARDED = "UPDATE runs SET result='x' WHERE id='r1' AND owner='A#1' AND token = 1"
@@ -54,6 +56,10 @@ def test_died_before_it_could_commit():
     s.tries("A#1", GUARDED, rows=1)
     s.kill("A#1")
     assert attempts(s) == [("A#1", "UPDATE runs", "died")]
+    lives = taken_over()
+    lives.tries("A#1", GUARDED, rows=1)
+    lives.add(Ended, "A#1", "end of script")
+    assert attempts(lives) == [("A#1", "UPDATE runs", "rolled back")]
 
 
 def test_gave_up_after_reading_is_the_last_look_of_one_that_did_no_more():

@@ -59,6 +59,14 @@ def test_an_end_of_the_run_interrupts_nothing():
     assert interruptions(s) == []
 
 
+def test_a_run_that_is_cancelled_while_it_is_free_has_nothing_left_to_reconcile():
+    s = started()
+    s.release("A#1")
+    s.operator(s.set("runs", "r1", status="cancelled"))
+    assert interruptions(s) == [("pay", 1, 0)]
+    assert s.titles(drained=True) == []
+
+
 def test_a_step_started_again_and_lost_again_is_a_new_interruption():
     s = started()
     s.expire()
