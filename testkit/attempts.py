@@ -1,9 +1,10 @@
 """What executions whose tenure was over still tried, and what came of it.
 
 An attempt is a statement on a declared table that concerns the run, a request for an effect, or a
-look at the lease after which the worker gave up. A statement concerns a run when its text names
-the run's id, or the owner or token of the tenure that is over. A new claim by a former holder is no
-stale attempt: it is known by a declared `claims` call that it is made in, by the claim that its
+look at the lease after which the worker gave up: a transaction that only looked, or nothing at all
+after it. A statement concerns a run when its text names the run's id, the key of the run's row or
+of its lease's, or the owner or token of the tenure that is over. A new claim by a former holder is
+no stale attempt: it is known by a declared `claims` call that it is made in, by the claim that its
 transaction led to, or because it sets the owner's column. A process that has claimed the run again
 is stale only in what names its former tenure.
 """
@@ -11,20 +12,23 @@ is stale only in what names its former tenure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from . import footprints as facts
-from .authors import names_run, names_value
+from .authors import names_row, names_run, names_value
 from .history import (
     Commit,
     EffectAnswered,
     EffectDecided,
     History,
+    Key,
     Passed,
     RolledBack,
+    Row,
     Statement,
 )
+from .rows import Reader
 from .subject import Declaration
 from .verdict import Act, Attempt, Tenure
 
@@ -42,6 +46,13 @@ class _Over(NamedTuple):
     tenure: Tenure
     since: int
     again: Tenure | None
+
+
+class _Look(NamedTuple):
+    """A read by a stale worker after which it has done nothing yet."""
+
+    attempt: Attempt
+    read: Statement
 
 
 class _Txns(NamedTuple):
@@ -99,11 +110,14 @@ class _Attempts:
         self._first: Final = min(item.since for items in over.values() for item in items)
         self._found: Final[list[Attempt]] = []
         #: The last look of a stale worker at a run, until it does more than look.
-        self._looks: Final[dict[tuple[str, str], Attempt]] = {}
+        self._looks: Final[dict[tuple[str, str], _Look]] = {}
+        #: Looks whose transaction is over: by worker, run and text, the last of each.
+        self._over_with: Final[dict[tuple[str, str, str], Attempt]] = {}
         self._claiming: Final[dict[tuple[str, str], int]] = {}
         self._runs_of: Final[dict[str, set[str]]] = {}
         for tenure in owned.tenures:
             self._runs_of.setdefault(tenure.who, set()).add(tenure.run_id)
+        self._rows: Final = _rows_of(history, declaration, {run for run, _ in owned.by_number})
 
     def find(self) -> tuple[Attempt, ...]:
         txns = self._transactions()
@@ -126,6 +140,8 @@ class _Attempts:
                 continue
             elif type(event) is Statement:
                 self._statement(event, txns, acquired)
+            elif type(event) is RolledBack:
+                self._close(event.who, event.thread)
             elif type(event) is EffectDecided:
                 key = (event.who, event.request)
                 ask = asks.get(key)
@@ -137,7 +153,8 @@ class _Attempts:
             if ask.over and key not in decided:
                 self._own_effect(ask, answers.get(key))
         self._unseen(txns)
-        self._found.extend(self._looks.values())
+        self._found.extend(look.attempt for look in self._looks.values())
+        self._found.extend(self._over_with.values())
         return tuple(sorted(self._found, key=lambda attempt: attempt.n))
 
     def _follow(self, event: Passed) -> None:
@@ -145,6 +162,15 @@ class _Attempts:
             key = (event.who, event.thread)
             step = 1 if event.phase == "before" else -1
             self._claiming[key] = max(0, self._claiming.get(key, 0) + step)
+        elif event.point == "txn:commit" and event.phase == "after":
+            self._close(event.who, event.thread)
+
+    def _close(self, who: str, thread: str) -> None:
+        """A transaction is over: a look in it that nothing followed has come to nothing."""
+        for key, look in list(self._looks.items()):
+            if (look.read.who, look.read.thread) == (who, thread):
+                del self._looks[key]
+                self._over_with[(*key, look.read.sql)] = look.attempt
 
     def _transactions(self) -> _Txns:
         committed: dict[tuple[str, int, int], int] = {}
@@ -173,10 +199,11 @@ class _Attempts:
                 continue
             what = f"{event.verb} {event.table}"
             if event.rows is None:
-                self._looks[event.who, tenure.run_id] = Attempt(
+                attempt = Attempt(
                     event.n, tenure.run_id, event.who, tenure.number, what,
                     "gave up after reading", (), event.sql,
                 )  # fmt: skip
+                self._looks[event.who, tenure.run_id] = _Look(attempt, event)
                 return
             self._looks.pop((event.who, tenure.run_id), None)
             self._found.append(
@@ -205,6 +232,9 @@ class _Attempts:
                 tenure.owner != over.again.owner or tenure.token != over.again.token
             )
         if names_run(event, tenure.run_id) or self._names_tenure(event.sql, tenure):
+            return True
+        rows = self._rows.get((event.table.lower(), tenure.run_id), {})
+        if any(names_row(event.sql, key, row) for key, row in rows.items()):
             return True
         # a runtime with one lease in all, or that goes by a number of its own
         return len(self._runs_of[event.who]) == 1 and event.rows is not None and event.rows > 0
@@ -238,7 +268,9 @@ class _Attempts:
         if spec.owner is None:
             return bool(grows)
         named = re.search(
-            rf"\b{re.escape(spec.owner)}\b[\"`\]]?\s*=(?!\s*(?:NULL\b|''(?!')))", text, re.IGNORECASE
+            rf"\b{re.escape(spec.owner)}\b[\"`\]]?\s*=(?!\s*(?:NULL\b|''(?!')))",
+            text,
+            re.IGNORECASE,
         )
         same = over.tenure.token is not None and names_value(
             text, spec.token or "", over.tenure.token
@@ -312,6 +344,25 @@ class _Attempts:
             and act.kind.startswith("stale-")
             for act in self._owned.acts
         )  # fmt: skip
+
+
+def _rows_of(
+    history: History, declaration: Declaration, runs: Collection[str]
+) -> dict[tuple[str, str], dict[Key, Row]]:
+    """Rows of these runs and of their leases, by table and run, as they were seen last."""
+    reader = Reader(declaration)
+    found: dict[tuple[str, str], dict[Key, Row]] = {}
+    for table in dict.fromkeys((reader.runs_table, reader.lease_table)):
+        seen = list(history.header.tables.get(table, {}).items())
+        for event in history.events:
+            for change in event.changes if type(event) is Commit else ():
+                if change.table == table and change.new is not None:
+                    seen.append((change.key, change.new))
+        for key, row in seen:
+            run_id = reader.run_of[table](row)
+            if run_id is not None and run_id in runs:
+                found.setdefault((table.lower(), run_id), {})[key] = row
+    return found
 
 
 def _landed(act: Act) -> Attempt:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from .footprints import Ask
-from .history import Change, Commit, Statement
+from .history import Change, Commit, Key, Row, Statement
 from .ownership_state import Claim, Run
 from .readings import Readings
 from .rows import Reader
@@ -116,10 +116,24 @@ class Authors:
 _ENDED: Final[Mapping[str, str]] = {"finished": "finish", "released": "release"}
 
 
-def names_value(sql: str, column: str, value: int) -> bool:
-    """Whether a statement compares a column with this number."""
+def names_value(sql: str, column: str, value: int | str) -> bool:
+    """Whether a statement compares a column with this number or text."""
     column = re.escape(column)
-    return bool(re.search(rf"\b{column}\b[\"`\]]?\s*(?:==?|IS)\s*'?{value}\b", sql, re.IGNORECASE))
+    literal = (
+        re.escape("'" + value.replace("'", "''") + "'")
+        if isinstance(value, str)
+        else rf"'?{value}\b"
+    )
+    return bool(re.search(rf"\b{column}\b[\"`\]]?\s*(?:==?|IS)\s*{literal}", sql, re.IGNORECASE))
+
+
+def names_row(sql: str, key: Key, row: Row) -> bool:
+    """Whether a statement compares every column of a row's key with what this row has there."""
+    return all(
+        isinstance(value, int | str)
+        and any(names_value(sql, name, value) for name, found in row.items() if found == value)
+        for value in key
+    )
 
 
 def names_run(statement: Statement, run_id: str) -> bool:

@@ -12,6 +12,7 @@ from .interruptions import interruptions_of
 from .invariants import findings_of, not_claimed
 from .moments import Seen, happened
 from .ownership import fold
+from .refusal import with_guards
 from .scenario import ALL_INVARIANTS
 from .sentences import Facts
 from .subject import Declaration
@@ -38,6 +39,8 @@ def judge(
         declaration = _declaration(history.header.declaration)
     owned = fold(history, declaration)
     attempts = attempts_of(history, declaration, owned)
+    if any("refused by" in moment for moment in requires):  # asking again costs time
+        attempts = with_guards(history, declaration, attempts, tenures=owned.tenures)
     interruptions = interruptions_of(declaration, owned)
     given = Facts(declaration, owned, interruptions, drained)
     findings = findings_of(given, history, holds=holds)

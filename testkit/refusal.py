@@ -24,6 +24,8 @@ from .verdict import Attempt, Tenure
 _Answer = Literal["through", "refused", "constraint", "unknown"]
 #: What is replayed.
 _VERBS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE")
+#: Said of a facet that a program read, which gave up after that: it is no SQL that refused.
+IN_PROGRAM: Final = "(in the program)"
 #: Facets that refuse only together are looked for up to this many.
 _MOST_TOGETHER: Final = 3
 
@@ -52,8 +54,10 @@ def guards_of(
     """What refused the attempt: `owner`, `token`, `generation`, `expiry`, `status`, `key`, a
     column's own name, or `constraint`; each enough by itself.
 
-    `token and owner`: only both together refused. Empty when nothing refused it, or when it can't
-    be told: the guard is no SQL, or this SQLite can't run the statement. `tenures` say exactly
+    `token and owner`: only both together refused. `token (in the program)`: what the worker read
+    last, before it gave up, had another token than its own; which of those it compared is known to
+    the program alone. Empty when nothing refused it, or when it can't be told: the guard is no SQL,
+    or this SQLite can't run the statement. `tenures` say exactly
     when the attempt's tenure ended; without them, the last lease of that incarnation is taken.
     """
     if attempt.outcome == "landed":
@@ -79,6 +83,11 @@ def guards_of(
 
 
 def _search(trial: _Trial, facets: tuple[Facet, ...]) -> tuple[str, ...]:
+    if trial.is_read and trial.ask(()) == "through":
+        # It got its row, and gave up: the guard is in the program.
+        return tuple(
+            f"{facet.name} {IN_PROGRAM}" for facet in facets if trial.rows((facet,)) != trial.rows()
+        )
     if trial.ask(()) == "through":
         # Nothing that is in the tables refused it: a foreign key may, which is off unless asked.
         trial.connection.execute("PRAGMA foreign_keys = ON")
@@ -124,14 +133,34 @@ class _Trial:
                 return answers[-1]
         return "constraint" if "constraint" in answers else "refused"
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the statement only reads."""
+        return self.statements[self.asked].rows is None
+
+    def rows(self, put_back: Sequence[Facet] = ()) -> list[tuple[object, ...]] | None:
+        """What the statement reads with these facets as they were; None when it can't be had."""
+        edits = next(iter(self.world.edits(put_back, now=self.now, then=self.then)))
+        self.connection.execute("BEGIN")
+        try:
+            self._put(edits)
+            return self.connection.execute(self.statements[self.asked].sql).fetchall()
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError, ValueError):
+            return None
+        finally:
+            self.connection.execute("ROLLBACK")
+
+    def _put(self, edits: Iterable[Edit]) -> None:
+        for table, key, row in edits:
+            if row is None:
+                scratch.remove(self.connection, table, key)
+            else:
+                scratch.put(self.connection, table, key, row)
+
     def _replay(self, edits: Iterable[Edit]) -> _Answer:
         self.connection.execute("BEGIN")
         try:
-            for table, key, row in edits:
-                if row is None:
-                    scratch.remove(self.connection, table, key)
-                else:
-                    scratch.put(self.connection, table, key, row)
+            self._put(edits)
             # Not before: putting a row back is none of the subject's triggers' business.
             scratch.add_triggers(self.connection, self.schema)
             answer: _Answer = "refused"

@@ -66,7 +66,8 @@ class Attempt:
     `what` reads `UPDATE steps` or `effect charge`; `outcome` is `landed`, `changed nothing`,
     `rolled back`, `refused by the provider`, `gave up after reading`, `died`. `guards`: what
     refused it (`token`, `owner`, `expiry`, `status`, `key`, `constraint`), each enough by itself
-    when there are several; empty while nobody asked (`refusal`).
+    when there are several; `token (in the program)` when it read another token than its own, and
+    gave up; empty while nobody asked (`refusal`).
     """
 
     n: int

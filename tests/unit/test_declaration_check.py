@@ -157,7 +157,7 @@ def test_columns_of_a_schema() -> None:
             replace(lease(expires_at=None), capabilities=frozenset({"checks_expiry"})),
             "'checks_expiry' needs an expiry",
         ),
-        (lease(unit="h"), "runs.lease.unit: 'h' is no unit; known: iso, julian, ms"),
+        (lease(unit="h"), "runs.lease.unit: 'h' is no unit; known: iso, julian, local iso"),
         (replace(GOOD, delivery="once"), "delivery: 'once' is none of 'at-least-once'"),
         (replace(GOOD, provider_fence="x"), "provider_fence: 'x' is none of"),
         (replace(GOOD, lease_ttl_ms=0), "lease_ttl_ms: a lease of 0 ms is no lease"),

@@ -90,7 +90,7 @@ def job(old: Row | None, new: Row | None) -> Change:
 def made(
     *sql: str,
     now: Row | None = B_ROW,
-    rows: Sequence[int] = (),
+    rows: Sequence[int | None] = (),
     asked: int = -1,
     schema: Sequence[str] = (JOBS, STEPS),
     before: Sequence[Change] = (),
@@ -234,6 +234,30 @@ def test_with_and_a_comment_before_and_returning() -> None:
 def test_a_read_that_finds_nothing() -> None:
     sql = "SELECT id FROM jobs WHERE id = 'r' AND owner = 'A'"
     assert made(sql, outcome="gave up after reading").guards() == ("owner",)
+
+
+@pytest.mark.parametrize(
+    ("columns", "read"),
+    [
+        ("owner, fence", ("owner", "token")),
+        ("fence AS f", ("token",)),
+        ("*", ("owner", "token", "expiry", "version")),
+        ("expires < 1700000032.0", ("expiry",)),
+        ("result", ()),
+        ("count(*)", ()),
+        ("nonsense", ()),
+    ],
+)
+def test_a_read_after_which_the_program_gave_up(columns: str, read: tuple[str, ...]) -> None:
+    sql = f"SELECT {columns} FROM jobs WHERE id = 'r'"
+    made_ = made(sql, rows=(None,), outcome="gave up after reading")
+    assert made_.guards() == tuple(f"{name} (in the program)" for name in read)
+
+
+def test_a_read_whose_sql_finds_nothing_was_refused_by_that() -> None:
+    sql = "SELECT fence FROM jobs WHERE id = 'r' AND owner = 'A'"
+    made_ = made(sql, rows=(None,), outcome="gave up after reading")
+    assert made_.guards() == ("owner",)
 
 
 STEP_B: Row = {"job": "r", "name": "s", "status": "done", "fence": 2, "out": "b"}

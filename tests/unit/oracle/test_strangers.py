@@ -5,7 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_leasecheck.testkit.history import Change
+from pytest_leasecheck.testkit.judge import judge
 from pytest_leasecheck.testkit.rows import read_time
+from pytest_leasecheck.testkit.subject import Lease
 
 from .builder import PLAIN, Story
 
@@ -88,3 +91,89 @@ def test_local_times_without_a_zone():
     assert read_time("2024-07-01T10:00:00.5+00:00", "local iso") == utc
     winter = read_time("2024-01-01T11:00:00", "local iso")
     assert winter == read_time("2024-01-01T10:00:00", "iso")
+
+
+#: A lease in a table of its own, whose key is not the run's id.
+APART = replace(
+    PLAIN,
+    runs=replace(
+        PLAIN.runs,
+        lease=Lease(table="leases", run="run_id", owner="owner", token="token", unit="s"),
+    ),
+)
+
+
+def lost_apart():
+    s = Story(APART)
+    s.spawn("A#1", "B#1")
+    s.submit()
+    key = ("it's", 7)
+    row = {"topic": key[0], "position": key[1], "run_id": "r1", "owner": None, "token": 0}
+    s.given(Change("leases", key, None, row))
+    for who, token in (("A#1", 1), ("B#1", 2)):
+        s.commit(who, s.set("leases", key, owner=who, token=token))
+    return s
+
+
+@pytest.mark.parametrize(
+    ("where", "seen"),
+    [
+        ("topic = 'it''s' AND position = 7", True),
+        ("\"topic\"='it''s' AND leases.position IS 7", True),
+        ("topic = 'it''s' AND position = 70", False),
+        ("topic = 'its' AND position = 7", False),
+        ("position = 7", False),
+        ("7 = 7 AND 'it''s' = 'it''s'", False),
+    ],
+)
+def test_a_lease_may_be_named_by_the_key_of_its_row(where, seen):
+    s = lost_apart()
+    s.tries("A#1", f"SELECT owner FROM leases WHERE {where}", rows=None)
+    found = [(one.who, one.what) for one in s.judge(drained=False).attempts]
+    assert found == ([("A#1", "SELECT leases")] if seen else [])
+
+
+LOOK = "SELECT owner, token FROM leases WHERE run_id = 'r1'"
+CLEAN_UP = "UPDATE leases SET owner = NULL WHERE run_id = 'r1' AND token = 1"
+LOOKED = ("SELECT leases", "gave up after reading")
+REFUSED = ("UPDATE leases", "changed nothing")
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [
+        ("txn:commit", [LOOKED, REFUSED]),
+        ("rollback", [LOOKED, REFUSED]),
+        ("", [REFUSED]),
+        ("txn:commit of another thread", [REFUSED]),
+    ],
+)
+def test_a_transaction_that_only_looked_is_an_attempt_whatever_follows(end, found):
+    s = lost_apart()
+    s.tries("A#1", LOOK, rows=None, rolls_back=end == "rollback")
+    if end.startswith("txn:commit"):
+        s.passed("A#1", "txn:commit", "after", thread="other" if "another" in end else "main")
+    s.tries("A#1", CLEAN_UP)
+    attempts = s.judge(drained=False).attempts
+    assert [(one.what, one.outcome) for one in attempts] == found
+
+
+def test_a_worker_that_looks_again_and_again_is_told_once():
+    s = lost_apart()
+    for _ in range(3):
+        last = s.tries("A#1", LOOK, rows=None, rolls_back=True)
+    (one,) = s.judge(drained=False).attempts
+    assert one.n == last
+
+
+def test_a_moment_may_require_the_guard_that_refused():
+    s = lost_apart()
+    s.tries("A#1", CLEAN_UP)
+    schema = (
+        "CREATE TABLE leases (topic TEXT, position INT, run_id TEXT, owner TEXT, token INT,"
+        " PRIMARY KEY (topic, position))",
+    )
+    history = s.history(schema=schema)
+    moments = ("stale attempt refused by token by A", "stale attempt refused by owner by A")
+    verdict = judge(history, requires=moments, drained=False, declaration=APART)
+    assert verdict.missing == moments[1:]
