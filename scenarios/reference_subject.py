@@ -27,6 +27,17 @@ _PACKAGE = "pytest_leasecheck.scenarios"
 #: What scenarios may ask for by name.
 VARIANTS = {
     "run lease": f"{_PACKAGE}.variants:RunLease",
+    "breaking": f"{_PACKAGE}.variants_calls:Breaking",
+    "holding": f"{_PACKAGE}.variants_calls:Holding",
+    "model calls": f"{_PACKAGE}.variants_calls:Models",
+    "approval": f"{_PACKAGE}.variants_tools:NeedsApproval",
+    "approval twice": f"{_PACKAGE}.variants_tools:NeedsApprovalTwice",
+    "asks operator": f"{_PACKAGE}.variants_tools:AsksOperator",
+    "compensates": f"{_PACKAGE}.variants_tools:Compensates",
+    "reads only": f"{_PACKAGE}.variants_tools:ReadsOnly",
+    "limited": f"{_PACKAGE}.variants_tools:Limited",
+    "short ttl": f"{_PACKAGE}.variants_tools:ShortTtl",
+    "default ttl": f"{_PACKAGE}.variants_tools:DefaultTtl",
 }
 
 

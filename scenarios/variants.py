@@ -52,7 +52,12 @@ class RunLease(ReferenceSubject):
         told: dict[str, str] = {}
         readings: list[int] = []
         with self.opened(worker) as store:
-            driver = self.driver(worker, store, now=lambda: readings.append(0) or 7)
+
+            def now() -> int:
+                readings.append(0)
+                return 7  # a consumer's deterministic clock: it stands still
+
+            driver = self.driver(worker, store, now=now)
             for run_id in store.runs():
                 before = everything(store)
                 try:
@@ -91,7 +96,7 @@ class RunLease(ReferenceSubject):
                     told.append("leased")
                     worker.clock.wait(threading.Event(), max(left_ms, 0))
                 except reference.RunStateError as error:
-                    told.append(error.status)
+                    told.append(str(error.status))
                     return told
 
     def twice(self, worker: Worker) -> list[str]:
@@ -124,6 +129,19 @@ class RunLease(ReferenceSubject):
             worker.point("between calls")
             told.append(attempt(lambda: self.pursue(driver, store.run("r1"))))
         return told
+
+    def work_with_own_now(self, worker: Worker) -> str:
+        """Do the work under a consumer's own `now`, which stands still; count its readings."""
+        readings: list[int] = []
+
+        def now() -> int:
+            readings.append(0)
+            return 7
+
+        with self.opened(worker) as store:
+            driver = self.driver(worker, store, now=now)
+            outcome = self.pursue(driver, store.run("r1"))
+        return f"{outcome}, now read {len(readings)} times"
 
     def tell_states(self, worker: Worker) -> list[str]:
         """Do the work, and tell at each point `tell` and at the end what the driver is of it."""
