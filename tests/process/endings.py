@@ -1,4 +1,4 @@
-"""See processes end: who descends from whom, and waiting for the kernel to say that they are gone."""
+"""See processes end: who descends from whom, and when the kernel says that they are gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def descendants(pid: int) -> list[int]:
 
 
 class Watch:
-    """Processes that are to end: a pidfd of each, so that a number that comes again can't fool us."""
+    """Processes that are to end: a pidfd of each, for a number may come again."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._fds = {os.pidfd_open(pid): pid for pid in pids}

@@ -221,8 +221,10 @@ class Hostile(Small):
         return "deleted"
 
     def scribble(self, worker: Worker) -> str:
-        with open(worker.db, "r+b") as file:
-            file.write(os.urandom(8192))
+        for suffix, spared in (("", 0), ("-wal", 56)):
+            with open(f"{worker.db}{suffix}", "r+b") as file:
+                file.seek(spared)
+                file.write(os.urandom(16384))
         return "scribbled"
 
     def take_trace_callback(self, worker: Worker) -> str:
