@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from . import wire
@@ -22,6 +22,35 @@ from .points import Pattern
 
 #: What an answer of the lane may carry: the points to hold at from now on.
 Armed = Sequence[tuple[str, int | None, str]]
+
+
+#: How the timekeeper introduces itself; no thread of Python's can have this name by accident.
+TIMEKEEPER: Final = "\0timekeeper"
+#: Waits that end by what the lane does, so that a move on the wall clock is over with them.
+_FOR_THE_LANE: Final = frozenset({"held", "returned", "provider", "lock"})
+
+
+class Wait:
+    """What one thread waits for, as long as it does.
+
+    `kind` is `held`, `returned`, `provider`, `lock`, `thread` (another one of its own), `loop` (an
+    event loop without a timer), `time` (a timer that the lane fires) or `clock` (a timer that real
+    time fires); `until_ns` is when, for the last two.
+    """
+
+    __slots__ = ("in_loop", "kind", "released", "until_ns")
+
+    def __init__(self, kind: str, until_ns: int = 0) -> None:
+        self.kind = kind
+        self.until_ns = until_ns
+        #: Set by who wakes the thread, before it wakes: from then on it counts as running.
+        self.released = False
+        self.in_loop = False
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the thread really is waiting, and nothing has woken it yet."""
+        return not self.released
 
 
 class Channel:
@@ -36,12 +65,16 @@ class Channel:
         self._rows: list[tuple[Any, ...]] = []
         self._armed: list[Pattern] = []
         self._ordinals: dict[str, int] = {}
-        #: thread -> (what it waits for, until when in stage time); a running thread is absent.
-        self.waits: dict[int, tuple[str, int]] = {}
+        #: thread -> what it waits for; a running thread is absent.
+        self.waits: dict[int, Wait] = {}
+        #: thread -> what is to be done before it does anything else that the lane sees.
+        self.unfinished: dict[int, Callable[[], None]] = {}
         #: thread -> how many answers it has got; the lane compares it with how many it gave.
         self.answers: dict[int, int] = {}
         #: The thread that fires timers; it never counts as running.
         self.timekeeper = 0
+        #: Whether timed waits end by themselves (the wall clock).
+        self.real_time = False
         self.alive = True
         self._told = 0
         os.register_at_fork(after_in_child=self.forget)
@@ -81,13 +114,22 @@ class Channel:
         """Pass a point, or be held there."""
         if not self.alive:
             return
-        held = bool(self._armed) and self._is_armed(name, ordinal=ordinal, phase=phase)
+        self.finish()
+        held = bool(self._armed) and self.is_armed(name, ordinal=ordinal, phase=phase)
         self._rows.append(("passed", thread_name(), name, ordinal, phase, held))
         if held:
             self.ask("hold", (name, ordinal, phase), wait="held")
 
-    def _is_armed(self, name: str, *, ordinal: int, phase: str) -> bool:
+    def is_armed(self, name: str, *, ordinal: int, phase: str) -> bool:
+        """Whether a worker that comes there now is held."""
         return any(pattern.matches(name, ordinal=ordinal, phase=phase) for pattern in self._armed)
+
+    def finish(self) -> None:
+        """Do what the calling thread has left unfinished."""
+        if self.unfinished:
+            unfinished = self.unfinished.pop(_thread.get_ident(), None)
+            if unfinished is not None:
+                unfinished()
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -100,8 +142,9 @@ class Channel:
         me = _thread.get_ident()
         if not self.alive:
             raise RuntimeError(f"a child of a worker's own making has no part in a script ({kind})")
+        self.finish()
         try:
-            line = self._lines.get(me) or self._new_line(me)
+            line = self._lines.get(me) or self._new_line(me, thread_name())
             self._post(kind, payload, wait=wait, until_ns=until_ns)
             answer, armed = wire.receive(line)
         except (OSError, EOFError):
@@ -109,9 +152,13 @@ class Channel:
             raise
         self.answers[me] = self.answers.get(me, 0) + 1
         self.waits.pop(me, None)
+        self.arm(armed)
+        return answer
+
+    def arm(self, armed: Armed | None) -> None:
+        """From now on these points hold; None leaves them as they are."""
         if armed is not None:
             self._armed = [Pattern(*fields) for fields in armed]
-        return answer
 
     def _post(self, kind: str, payload: Any, *, wait: str, until_ns: int) -> None:
         """Send a message with every event so far.
@@ -122,7 +169,7 @@ class Channel:
         me = _thread.get_ident()
         with self._sending:
             if wait:
-                self.waits[me] = (wait, until_ns)
+                self.waits[me] = Wait(wait, until_ns)
             rows, self._rows = self._rows, []
             settled = self.settlement() if wait else None
             wire.send(self._up, (kind, me, rows, settled, payload))
@@ -135,17 +182,32 @@ class Channel:
         `leaving` is a thread that is about to end.
         """
         frames = sys._current_frames()
+        waiting = {ident: wait for ident, wait in list(self.waits.items()) if wait.at_rest}
         running = [
             ident
             for ident in frames
-            if ident not in self.waits and ident not in (self.timekeeper, leaving)
+            if ident not in waiting and ident not in (self.timekeeper, leaving)
         ]
         unseen = os.stat("/proc/self/task").st_nlink - 2 - len(frames)
         waits = [
-            (ident, thread_name(ident), wait, until_ns, self.answers.get(ident, 0))
-            for ident, (wait, until_ns) in list(self.waits.items())
+            (ident, thread_name(ident), wait.kind, wait.until_ns, self.answers.get(ident, 0))
+            for ident, wait in waiting.items()
         ]
-        return not running, unseen, waits
+        settled = not running and not (self.real_time and self._goes_on_by_itself(waiting))
+        return settled, unseen, waits
+
+    def _goes_on_by_itself(self, waiting: dict[int, Wait]) -> bool:
+        """Whether real time will soon move what the script moves: the main thread.
+
+        Timers of other threads (a heartbeat's) may run while the main thread rests.
+        """
+        main = waiting.get(self._main)
+        if main is None or main.kind in _FOR_THE_LANE:
+            return False
+        if main.kind == "clock" and not main.in_loop:
+            return True
+        kinds = {wait.kind for wait in waiting.values()}
+        return "clock" in kinds and not kinds & _FOR_THE_LANE
 
     def tell_if_settled(self, *, leaving: int = 0) -> None:
         """Report that the last running thread came to a wait that needs no answer, or ended."""
@@ -158,25 +220,27 @@ class Channel:
                 wire.send(self._up, ("rest", _thread.get_ident(), rows, settled, None))
 
     def own_line(self) -> int:
-        """The descriptor from which the calling thread reads its answers."""
-        me = _thread.get_ident()
-        return self._lines.get(me) or self._new_line(me)
+        """The descriptor from which the timekeeper, who calls this, reads its answers."""
+        return self._new_line(_thread.get_ident(), TIMEKEEPER)
 
-    def _new_line(self, me: int) -> int:
+    def _new_line(self, me: int, name: str) -> int:
         ours, theirs = wire.pair()
         line = ours.detach()
         self._lines[me] = line
         with self._sending:
-            wire.send(self._up, ("line", me, [], None, thread_name()))
+            wire.send(self._up, ("line", me, [], None, name))
             socket.send_fds(self._end, [b"\0"], [theirs.fileno()])
         theirs.close()
         return line
 
     def end_thread(self) -> None:
-        """The calling thread ends: its line is closed, and the lane learns who is left."""
+        """The calling thread ends: its line is closed, and the lane learns who is left.
+
+        Its count of answers stays: the next thread may get the same number.
+        """
+        self.finish()
         me = _thread.get_ident()
         line = self._lines.pop(me, None)
-        self.answers.pop(me, None)
         if line is not None and line != self._up:
             os.close(line)
         self.tell_if_settled(leaving=me)

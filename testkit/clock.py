@@ -69,6 +69,11 @@ class ClockPage:
         self._cells[_TURNSTILE] = int(on)
 
 
+def monotonic_ns(page: ClockPage) -> int:
+    """A stage's `time.monotonic_ns`: the same for all workers, as on one machine, and unskewed."""
+    return page.now_ns() - START_NS + 10**12
+
+
 class WorkerClock:
     """A worker's view of the stage's clock; has what the reference's `Clock` protocol asks for."""
 

@@ -23,7 +23,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import guard, processes, sqlite_api, wire, worker
+from . import guard, names, processes, sqlite_api, wire, worker
 from .acts import Actor
 from .clock import ClockPage
 from .errors import NeverReached, StageError, Unsettled
@@ -105,6 +105,7 @@ class _Lane:
         self._template = self._make_template()
         if self._spec.attribution != "off":
             self._observer = start_observer(parent_pid=os.getpid())
+        names.remember()
         gc.collect()
         gc.freeze()
         facts = {

@@ -8,6 +8,7 @@ counter puts all of it in order.
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 from collections import deque
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
+from .channel import TIMEKEEPER
 from .clock import ClockPage, real_monotonic
 from .errors import Unsettled
 from .messages import checked
@@ -75,14 +77,25 @@ class LiveStage:
         """A remark for the reader."""
         self.record("noted", who, text)
 
-    def observe(self, who: str, thread: str = "", connection: int = 0, txn: int = 0) -> None:
-        """Read what has been committed since the last look, and put it to `who`."""
+    def observe(
+        self,
+        who: str,
+        thread: str = "",
+        connection: int = 0,
+        txn: int = 0,
+        *,
+        wrote: bool = False,
+    ) -> None:
+        """Read what has been committed since the last look, and put it to `who`.
+
+        A commit of statements that `wrote` is an event even if it changed nothing in the end.
+        """
         try:
-            changes = self._observer.read() if self._observer is not None else []
+            changes = self._observer.read(certain=txn > 0) if self._observer is not None else []
         except ObserverFailed as error:
             self.blind(who, str(error))
             return
-        if not changes:
+        if not changes and not wrote:
             return
         for table, key, _old, new in changes:
             rows = self.tables.setdefault(table, {})
@@ -170,14 +183,23 @@ class LiveStage:
                 self.settle(worker)
                 if self._is_at(worker, until, since=start):
                     return self._end_move(worker, reached=True)
-        while self.fire_due(worker, armed=armed):
+        while self._retry(worker, armed=armed) or self.fire_due(worker, armed=armed):
             if self._is_at(worker, until, since=start):
                 return self._end_move(worker, reached=True)
         return self._end_move(worker, reached=False)
 
+    def _retry(self, worker: WorkerProcess, *, armed: list[WirePattern]) -> bool:
+        """A thread that waited for a lock which another of its own has let go tries again."""
+        for thread, rest in worker.rests.items():
+            if rest.wait == "lock" and rest.arrived <= worker.let_go:
+                worker.answer(thread, "go", armed=armed)
+                self.settle(worker)
+                return True
+        return False
+
     def _end_move(self, worker: WorkerProcess, *, reached: bool) -> bool:
-        if self._by_move:
-            self.observe(worker.who)
+        if self._by_move or not self.page.turnstile:
+            self.observe(worker.who)  # what came past every hook is the mover's too
         self.record("settled", worker.who, worker.state(self.now_ns()))
         return reached
 
@@ -212,7 +234,7 @@ class LiveStage:
             pause_ms = next(patience, _PATIENCE_MS[-1])
             for worker in movers:
                 if not worker.settled:
-                    self._look_from_outside(worker)
+                    self._look_from_outside(worker, lasting=pause_ms == _PATIENCE_MS[-1])
             if real_monotonic() > deadline:
                 self._give_up([worker for worker in movers if not worker.settled])
 
@@ -246,7 +268,8 @@ class LiveStage:
             if not worker.settled:
                 self.gone(worker)
 
-    def _look_from_outside(self, worker: WorkerProcess) -> None:
+    def _look_from_outside(self, worker: WorkerProcess, *, lasting: bool) -> None:
+        """Is it at rest without having said so? On the wall clock only what lasts is rest."""
         logs.trim(worker.life.log)
         if processes.has_died(worker):
             self.leave(worker, worker.ended)
@@ -255,7 +278,7 @@ class LiveStage:
         # It may rest because it has just told us something: only silence after the look counts.
         if calls is None or self.serve(0):
             return
-        if self.page.virtual and set(calls) <= {"lock", "read", "loop"}:
+        if set(calls) <= {"lock", "read", "loop"} and (self.page.virtual or lasting):
             idle = "loop" in calls
             worker.quiet = "idle in its event loop" if idle else "waits for its own threads"
 
@@ -279,13 +302,17 @@ class LiveStage:
                 self.blind(who, row[1])
                 continue
             self.record(row[0], who, *row[1:])
-            if row[0] == "passed":
+            if row[0] == "rolled-back":
+                worker.let_go = self._arrivals
+            elif row[0] == "passed":
                 worker.passed.append(f"{row[2]}#{row[3]} {row[4]}")
         worker.quiet = ""
         if settlement is not None:
             worker.settlement = settlement
         if kind == "commit":
-            self.observe(who, *payload)
+            name, connection, txn, wrote = payload
+            worker.let_go = self._arrivals
+            self.observe(who, name, connection, txn, wrote=wrote)
             self._give_turn_back(worker)
             worker.answer(thread, True)
         elif kind in ("hold", "returned") or (kind == "wait" and not dead):
@@ -316,8 +343,10 @@ class LiveStage:
 
     def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:
         _data, fds, _flags, _address = socket.recv_fds(worker.end, 16, 1)
+        if thread in worker.lines:  # of an ended thread that had the same number
+            os.close(worker.lines[thread])
         worker.lines[thread] = fds[0]
-        if name == f"thread-{thread}":  # no Thread of Python's: the kit's own timekeeper
+        if name == TIMEKEEPER:
             worker.timekeeper = thread
 
     # -- the turnstile: several movers, one commit at a time -----------------------------------

@@ -25,7 +25,7 @@ _ROWS: Final = frozenset(
 _PAYLOADS: Final = {
     "hold": (str, int, str),
     "returned": (str, str, str),
-    "commit": (str, int, int),
+    "commit": (str, int, int, bool),
     "lookup": (str, str, str),
 }
 _PLAIN: Final = {"wait": int, "turn": int, "no-commit": int, "line": str, "rest": _NONE}

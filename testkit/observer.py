@@ -15,10 +15,10 @@ import sqlite3
 from typing import Any, Final
 
 from . import guard, wire
+from .tables import Table, WireChange
 
-#: A changed row on the wire: table, key, the row before (or None), the row after (or None).
-WireChange = tuple[str, tuple[Any, ...], dict[str, Any] | None, dict[str, Any] | None]
-_Table = tuple[tuple[str, ...], tuple[int, ...], list[tuple[Any, ...]]]
+#: How long a committed state may stay illegible, in real time.
+_BUSY_MS: Final = 1000
 
 
 class ObserverFailed(Exception):
@@ -40,9 +40,13 @@ class ObserverClient:
         """Begin with a database: its schema, and the rows of the declared tables by key."""
         return self._ask("open", path, tables, brief)  # type: ignore[no-any-return]
 
-    def read(self) -> list[WireChange]:
-        """What has changed since the last reading."""
-        return self._ask("read")  # type: ignore[no-any-return]
+    def read(self, *, certain: bool) -> list[WireChange]:
+        """What has changed since the last reading.
+
+        `certain`: a commit has just been made, and must be legible. Else a database that somebody
+        at rest has locked for writing its pages has nothing new: earlier commits were read.
+        """
+        return self._ask("read", certain)  # type: ignore[no-any-return]
 
     def write_lock(self) -> str:
         """Whether the write lock is `free` or `held` right now."""
@@ -102,15 +106,15 @@ class _Reader:
 
     def __init__(self) -> None:
         self._path = ""
-        self._tables: tuple[str, ...] = ()
         self._brief = False
         self._identity: tuple[int, int] | None = None
         self._connection: sqlite3.Connection | None = None
-        self._known: dict[str, _Table] = {}
+        self._tables: dict[str, Table] = {}
+        self._versions: tuple[int, int] = (0, 0)
 
     def open(self, path: str, tables: tuple[str, ...], brief: bool) -> tuple[list[str], Any]:
         self.close()
-        self._path, self._tables, self._brief = path, tables, brief
+        self._path, self._brief = path, brief
         self._identity = _identity(path)
         connection = self._connect()
         schema = [
@@ -119,39 +123,51 @@ class _Reader:
                 "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
             )
         ]
-        self._known = {table: _read_table(connection, table) for table in self._tables}
+        self._versions = _versions(connection)
+        self._tables = {name: Table(connection, name, mirrored=not brief) for name in tables}
+        rows = {name: table.keyed(connection) for name, table in self._tables.items()}
         self._release()
-        return schema, {
-            table: [(_key(keys, row), _named(columns, row)) for row in rows]
-            for table, (columns, keys, rows) in self._known.items()
-        }
+        return schema, rows
 
-    def read(self) -> list[WireChange]:
+    def read(self, certain: bool) -> list[WireChange]:
         if _identity(self._path) != self._identity:
             raise sqlite3.OperationalError("the database file was deleted or replaced")
-        connection = self._connect()
-        changes: list[WireChange] = []
+        try:
+            return self._changes(self._connect())
+        except sqlite3.OperationalError as error:
+            if certain or "locked" not in str(error):
+                raise
+            return []
+        finally:
+            self._release()
+
+    def _changes(self, connection: sqlite3.Connection) -> list[WireChange]:
         connection.execute("BEGIN")
         try:
-            for table in self._tables:
-                before = self._known[table]
-                after = _read_table(connection, table)
-                if after[2] != before[2] or after[0] != before[0]:
-                    changes += _compare(table, before, after)
-                    self._known[table] = after
+            versions = _versions(connection)
+            # The data's version stands still while nobody else commits; a new connection has its
+            # own count.
+            if versions == self._versions and not self._brief:
+                return []
+            reshaped = versions[1] != self._versions[1]
+            changes: list[WireChange] = []
+            for table in self._tables.values():
+                changes += table.changes(connection, reshaped=reshaped)
+            self._versions = versions
+            return changes
         finally:
             connection.execute("COMMIT")
-            self._release()
-        return changes
 
     def lock(self) -> str:
         connection = self._connect()
+        connection.execute("PRAGMA busy_timeout = 0")
         try:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
         except sqlite3.OperationalError:
             return "held"
         finally:
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             self._release()
         return "free"
 
@@ -159,19 +175,27 @@ class _Reader:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
-        self._known = {}
-        _keys.clear()
+        self._tables = {}
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = sqlite3.connect(self._path, timeout=0.05, isolation_level=None)
-            self._connection.text_factory = _text
+            connection = sqlite3.connect(self._path, timeout=_BUSY_MS / 1000, isolation_level=None)
+            if not self._brief:
+                connection.execute("ATTACH ':memory:' AS seen")
+            self._connection = connection
         return self._connection
 
     def _release(self) -> None:
         if self._brief and self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _versions(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The versions of data and schema, as this connection counts them."""
+    ((data,),) = connection.execute("PRAGMA main.data_version")
+    ((schema,),) = connection.execute("PRAGMA main.schema_version")
+    return data, schema
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -181,75 +205,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _text(stored: bytes) -> str:
-    """SQLite stores whatever bytes a program calls text; none may make the observer fail."""
-    return stored.decode("utf-8", "surrogateescape")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _read_table(connection: sqlite3.Connection, table: str) -> _Table:
-    """Columns, the positions of the key's columns (the rowid is column 0), and all rows in order.
-
-    A table that does not exist yet is empty: a worker may create it.
-    """
-    quoted = _quoted(table)
-    try:
-        rows = connection.execute(f"SELECT rowid, * FROM {quoted} ORDER BY rowid")
-        offset = 1
-    except sqlite3.OperationalError:  # WITHOUT ROWID, or no such table
-        try:
-            rows = connection.execute(f"SELECT * FROM {quoted}")
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                return ((), (), [])
-            raise
-        offset = 0
-    columns = tuple(column[0] for column in rows.description[offset:])
-    return (columns, _key_columns(connection, table, offset=offset), rows.fetchall())
-
-
-def _key_columns(connection: sqlite3.Connection, table: str, *, offset: int) -> tuple[int, ...]:
-    """Where the primary key's columns stand in a row as read; the rowid when there is none."""
-    cached = _keys.get((table, offset))
-    if cached is None:
-        info = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
-        keyed = sorted((row[5], row[0] + offset) for row in info if row[5])
-        cached = tuple(position for _order, position in keyed) or (0,)
-        _keys[table, offset] = cached
-    return cached
-
-
-_keys: dict[tuple[str, int], tuple[int, ...]] = {}
-
-
-def _key(keys: tuple[int, ...], row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(row[position] for position in keys)
-
-
-def _named(columns: tuple[str, ...], row: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip(columns, row[len(row) - len(columns) :], strict=True))
-
-
-def _compare(table: str, before: _Table, after: _Table) -> list[WireChange]:
-    """Net changes by key."""
-    (columns_before, keys_before, rows_before), (columns, keys, rows) = before, after
-    old = {_key(keys_before, row): row for row in rows_before} if keys_before else {}
-    new = {_key(keys, row): row for row in rows} if keys else {}
-    changes: list[WireChange] = []
-    for key, row in old.items():
-        other = new.get(key)
-        if other is None:
-            changes.append((table, key, _named(columns_before, row), None))
-        elif other != row or columns != columns_before:
-            named_old, named_new = _named(columns_before, row), _named(columns, other)
-            if named_old != named_new:
-                changes.append((table, key, named_old, named_new))
-    for key, row in new.items():
-        if key not in old:
-            changes.append((table, key, None, _named(columns, row)))
-    return changes

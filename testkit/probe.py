@@ -12,68 +12,31 @@ from __future__ import annotations
 
 import _thread
 import os
-import re
 import sys
-from collections.abc import Collection
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from . import sqlite_api
-from .channel import Channel, thread_name
+from .channel import Channel, Wait, thread_name
 from .clock import ClockPage, real_sleep
+from .sql_text import Sql, attached_as, read_sql
 
-_COMMENTS: Final = re.compile(r"(\s+|--[^\n]*(\n|$)|/\*.*?(\*/|$))*", re.DOTALL)
-_WORD: Final = r"\w+|\"[^\"]+\"|`[^`]+`|\[[^\]]+\]"
-_NAME: Final = rf"(?:(?:{_WORD})\s*\.\s*)?({_WORD})"
-_TABLE: Final = {
-    "INSERT": re.compile(rf"INSERT\s+(?:OR\s+\w+\s+)?INTO\s+{_NAME}", re.IGNORECASE),
-    "REPLACE": re.compile(rf"REPLACE\s+INTO\s+{_NAME}", re.IGNORECASE),
-    "UPDATE": re.compile(rf"UPDATE\s+(?:OR\s+\w+\s+)?{_NAME}", re.IGNORECASE),
-    "DELETE": re.compile(rf"DELETE\s+FROM\s+{_NAME}", re.IGNORECASE),
-    "SELECT": re.compile(rf"\bFROM\s+{_NAME}", re.IGNORECASE),
-}
-_WITH: Final = re.compile(r"\b(INSERT|REPLACE|UPDATE|DELETE)\b\s", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Sql:
-    """What a statement is, from its text: its verb in capitals and the first table it names."""
-
-    verb: str
-    table: str
-
-    @property
-    def point(self) -> str:
-        """Its point's name, empty for what has none (BEGIN, PRAGMA, …)."""
-        return f"sql:{self.verb} {self.table}" if self.table else ""
-
-
-@lru_cache(maxsize=4096)
-def read_sql(text: str) -> Sql:
-    """Find verb and table of a statement; comments and quoting don't matter."""
-    start = _COMMENTS.match(text)
-    body = text[start.end() if start else 0 :]
-    verb = body.split(None, 1)[0].rstrip(";").upper() if body.strip(" ;\n") else ""
-    if verb == "WITH":
-        inner = _WITH.search(body)
-        verb = inner[1].upper() if inner else "SELECT"
-        body = body[inner.start() :] if inner else body
-    finder = _TABLE.get(verb)
-    match = finder.search(body) if finder else None
-    return Sql(verb, match[1].strip('"`[]') if match else "")
+#: On the wall clock, a statement that has slept this long for the write lock is at rest.
+_LOCK_WAIT_US: Final = 100_000
 
 
 class _Connection:
     """One SQLite connection of the worker."""
 
-    __slots__ = ("committing", "number", "open", "pointer", "txn")
+    __slots__ = ("committing", "last", "number", "open", "pointer", "txn", "wrote")
 
     def __init__(self, pointer: int, number: int) -> None:
         self.pointer = pointer
         self.number = number
         self.txn = 1
         self.committing = 0  # the ordinal of the commit that is under way
+        self.wrote = False  # the transaction has a statement that wrote to a declared table
+        self.last = 0  # the statement that finished last, or was thought to have
         #: statements under way: pointer -> (what, ordinal, transaction, ordinal of its begin or 0)
         self.open: dict[int, tuple[Sql, int, int, int]] = {}
 
@@ -94,6 +57,14 @@ class Probe:
         self._serial = 0
         self._opened = 0
         self._connections: dict[int, _Connection] = {}
+        #: Connections to other files: the stage's database may be attached to them later.
+        self._others: dict[int, int] = {}
+        self._read_clock: Callable[[], int] = page.now_ns
+        self._note_clock: Callable[[int], None] = lambda _ns: None
+        #: thread -> how often SQLite has asked for the time since its statement began
+        self._looks: dict[int, int] = {}
+        #: thread -> microseconds that its statement has slept for the write lock (wall clock)
+        self._slept: dict[int, int] = {}
         self._callbacks: Final = (
             sqlite_api.TraceCallback(self._trace),
             sqlite_api.CommitHook(self._commit),
@@ -101,20 +72,35 @@ class Probe:
         )
         self.armed = False
 
-    def install(self) -> None:
-        """From now on every new connection to the stage's database is seen."""
+    def install(
+        self,
+        *,
+        now_ns: Callable[[], int] | None = None,
+        note_read: Callable[[int], None] | None = None,
+    ) -> None:
+        """From now on every new connection to the stage's database is seen.
+
+        `now_ns` is what SQLite's own `'now'` follows; `note_read` is told when a statement used it.
+        """
+        self._read_clock = now_ns or self._read_clock
+        self._note_clock = note_read or self._note_clock
         sqlite_api.install_vfs_sleep(self._library, self._sleep)
         if self._page.virtual:
-            sqlite_api.install_vfs_clock(self._library, self._page.now_ns)
+            sqlite_api.install_vfs_clock(self._library, self._now_ns)
         sys.addaudithook(self._audit)
 
     def watch(self, path: str, *, tables: Collection[str]) -> None:
         """A script begins: its database and its declared tables."""
-        self.path = os.path.realpath(path)
+        path = os.path.realpath(path)
         self.tables = frozenset(table.lower() for table in tables)
-        self._opened = 0
-        self._connections.clear()
+        if path != self.path:
+            self.path = path
+            self._opened = 0
+            self._connections.clear()
+            self._others.clear()
         self.armed = True
+
+    # -- connections ---------------------------------------------------------------------------
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "sqlite3.connect/handle" and self.armed and self._channel.alive:
@@ -124,36 +110,60 @@ class Probe:
 
     def _hook(self, pointer: int) -> None:
         library = self._library
-        name = library.sqlite3_db_filename(pointer, b"main") or b""
-        if os.path.realpath(os.fsdecode(name)) != self.path:
-            return
         self._serial += 1
-        self._opened += 1
-        self._connections[self._serial] = _Connection(pointer, self._opened)
         events = sqlite_api.TRACE_STMT | sqlite_api.TRACE_PROFILE
         library.sqlite3_trace_v2(pointer, events, self._callbacks[0], self._serial)
-        library.sqlite3_commit_hook(pointer, self._callbacks[1], self._serial)
-        library.sqlite3_rollback_hook(pointer, self._callbacks[2], self._serial)
+        if self._is_ours(library.sqlite3_db_filename(pointer, b"main")):
+            self._adopt(self._serial, pointer)
+        else:
+            self._others[self._serial] = pointer
+
+    def _is_ours(self, name: bytes | None) -> bool:
+        return bool(name) and os.path.realpath(os.fsdecode(name or b"")) == self.path
+
+    def _adopt(self, serial: int, pointer: int) -> None:
+        """A connection has the stage's database: its transactions are events."""
+        self._opened += 1
+        self._connections[serial] = _Connection(pointer, self._opened)
+        self._library.sqlite3_commit_hook(pointer, self._callbacks[1], serial)
+        self._library.sqlite3_rollback_hook(pointer, self._callbacks[2], serial)
+
+    def _look_for_ours(self, serial: int, statement: int) -> None:
+        """A connection to another file finished an ATTACH: is it the stage's database?"""
+        library, pointer = self._library, self._others[serial]
+        schema = attached_as(sqlite_api.text_at(library.sqlite3_sql(statement)))
+        if schema and self._is_ours(library.sqlite3_db_filename(pointer, schema.encode())):
+            del self._others[serial]
+            self._adopt(serial, pointer)
+
+    # -- statements ----------------------------------------------------------------------------
 
     def _trace(self, kind: int, context: int, statement: int, extra: int) -> int:
-        connection = self._connections.get(context)
-        if connection is None:  # opened in an earlier script of a warm worker
-            return 0
-        if kind == sqlite_api.TRACE_STMT:
-            # else it is a trigger's program, reported under the statement that fired it
-            if extra == self._library.sqlite3_sql(statement):
-                self._before(connection, statement, extra)
-        elif statement in connection.open:
-            self._after(connection, statement)
+        """SQLite's callback. What it raised would be swallowed, and sight lost silently."""
+        try:
+            connection = self._connections.get(context)
+            if connection is None:  # another file, or opened in an earlier script of a warm worker
+                if kind == sqlite_api.TRACE_PROFILE and context in self._others:
+                    self._look_for_ours(context, statement)
+            elif kind == sqlite_api.TRACE_STMT:
+                # else it is a trigger's program, reported under the statement that fired it
+                if extra == self._library.sqlite3_sql(statement):
+                    self._before(connection, statement, extra)
+            elif statement in connection.open:
+                self._after(connection, statement)
+        except Exception as error:
+            self._channel.record("blind", f"the kit's own hook failed: {error!r}")
         return 0
 
     def _before(self, connection: _Connection, statement: int, text: int) -> None:
         channel, library = self._channel, self._library
+        channel.finish()
+        me = _thread.get_ident()
         sql = read_sql(sqlite_api.text_at(text))
         begins = 0
         if (
             sql.verb in ("BEGIN", "SAVEPOINT")
-            or (sql.table and not library.sqlite3_stmt_readonly(statement))
+            or (sql.begins and not library.sqlite3_stmt_readonly(statement))
         ) and library.sqlite3_get_autocommit(connection.pointer):
             begins = channel.count("txn:begin")
             channel.reach("txn:begin", ordinal=begins, phase="before")
@@ -162,19 +172,22 @@ class Probe:
             ordinal = channel.count(sql.point)
             channel.reach(sql.point, ordinal=ordinal, phase="before")
         connection.open[statement] = (sql, ordinal, connection.txn, begins)
+        self._looks[me] = self._slept[me] = 0
 
     def _after(self, connection: _Connection, statement: int) -> None:
         channel, library = self._channel, self._library
+        if not connection.committing and library.sqlite3_expired(statement):
+            return  # the schema had changed; SQLite prepares it anew, and runs it without a STMT
+        self._note_now()
         sql, ordinal, txn, begins = connection.open.pop(statement)
+        connection.last = statement
         if sql.table and sql.table.lower() in self.tables:
             readonly = library.sqlite3_stmt_readonly(statement)
             rows = None if readonly else library.sqlite3_changes(connection.pointer)
-            text = library.sqlite3_expanded_sql(statement)
-            expanded = sqlite_api.text_at(text)
-            library.sqlite3_free(text)
+            connection.wrote = connection.wrote or not readonly
             channel.record(
                 "statement", thread_name(), connection.number, txn, sql.verb, sql.table,
-                expanded, rows,
+                self._expanded(statement), rows,
             )  # fmt: skip
         committed = self._finish_commit(connection) if connection.committing else 0
         if begins and sql.verb in ("BEGIN", "SAVEPOINT"):
@@ -184,6 +197,18 @@ class Probe:
         if committed:
             channel.reach("txn:commit", ordinal=committed, phase="after")
 
+    def _expanded(self, statement: int) -> str:
+        """Its text with the bound values in place; as written, when that would be too long."""
+        library = self._library
+        text = library.sqlite3_expanded_sql(statement)
+        if not text:
+            return sqlite_api.text_at(library.sqlite3_sql(statement))
+        expanded = sqlite_api.text_at(text)
+        library.sqlite3_free(text)
+        return expanded
+
+    # -- transactions --------------------------------------------------------------------------
+
     def _commit(self, context: int) -> int:
         """A commit is certain, and holds the write lock: one at a time from here."""
         channel = self._channel
@@ -191,39 +216,102 @@ class Probe:
         if connection is None or not channel.alive:
             return 0
         ordinal = channel.count("txn:commit")
+        seen = bool(connection.open) or self._is_ending(connection)
+        if not seen:
+            channel.record("blind", "a commit came without its statement: the subject has a trace"
+                           f" callback of its own on connection {connection.number}")  # fmt: skip
         channel.reach("txn:commit", ordinal=ordinal, phase="before")
         if self._turns:
             self._turn.acquire()
             if self._page.turnstile:
                 channel.ask("turn", connection.number)
         connection.committing = ordinal
+        if not connection.open:  # only what this thread does next will tell that it is over
+            channel.unfinished[_thread.get_ident()] = lambda: self._finish_late(connection)
         return 0
+
+    def _is_ending(self, connection: _Connection) -> bool:
+        """Whether the last statement commits while it is reset: a RETURNING not read out."""
+        library = self._library
+        pointer = library.sqlite3_next_stmt(connection.pointer, None)
+        while pointer:
+            if pointer == connection.last:
+                return bool(library.sqlite3_stmt_busy(pointer))
+            pointer = library.sqlite3_next_stmt(connection.pointer, pointer)
+        return False
+
+    def _finish_late(self, connection: _Connection) -> None:
+        if connection.committing:
+            committed = self._finish_commit(connection)
+            if committed:
+                self._channel.reach("txn:commit", ordinal=committed, phase="after")
 
     def _finish_commit(self, connection: _Connection) -> int:
         """The statement that was to commit has finished: did it? Returns the commit's ordinal."""
         ordinal, connection.committing = connection.committing, 0
+        self._channel.unfinished.pop(_thread.get_ident(), None)
         done = bool(self._library.sqlite3_get_autocommit(connection.pointer))
         if done:
             txn, connection.txn = connection.txn, connection.txn + 1
+            wrote, connection.wrote = connection.wrote, False
             if self._turns:
-                self._channel.ask("commit", (thread_name(), connection.number, txn))
-        elif self._turns and self._page.turnstile:
-            self._channel.ask("no-commit", connection.number)
-        if self._turns:
-            self._turn.release()
+                payload = (thread_name(), connection.number, txn, wrote)
+                self._channel.ask("commit", payload)
+        self._end_turn(connection, done=done)
         return ordinal if done else 0
+
+    def _end_turn(self, connection: _Connection, *, done: bool) -> None:
+        if not self._turns:
+            return
+        if not done and self._page.turnstile:
+            self._channel.ask("no-commit", connection.number)
+        self._turn.release()
 
     def _rollback(self, context: int) -> None:
         connection = self._connections.get(context)
-        if connection is None:
+        if connection is None or not self._channel.alive:
             return
         txn, connection.txn = connection.txn, connection.txn + 1
+        connection.wrote = False
         self._channel.record("rolled-back", thread_name(), connection.number, txn)
+        if connection.committing:  # its commit failed, and took the transaction with it
+            connection.committing = 0
+            self._channel.unfinished.pop(_thread.get_ident(), None)
+            self._end_turn(connection, done=False)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def _now_ns(self) -> int:
+        """SQLite asks for the time: for `'now'`, and for the duration of each statement."""
+        me = _thread.get_ident()
+        self._looks[me] = self._looks.get(me, 0) + 1
+        return self._read_clock()
+
+    def _note_now(self) -> None:
+        """PROFILE has just looked once itself; a second look was the statement's own."""
+        if self._looks.get(_thread.get_ident(), 0) > 1:
+            self._note_clock(self._read_clock())
 
     def _sleep(self, microseconds: int) -> None:
         """SQLite's busy handler waits for the write lock; here, inside its sleep."""
-        if self._page.turnstile or not self._channel.alive or not self.armed:
+        channel = self._channel
+        if not channel.alive or not self.armed:
             real_sleep(microseconds / 1e6)
-            return
-        until_ns = self._page.now_ns() + microseconds * 1000
-        self._channel.ask("wait", microseconds, wait="lock", until_ns=until_ns)
+        elif self._page.turnstile:
+            self._sleep_for_real(microseconds)
+        else:
+            until_ns = self._page.now_ns() + microseconds * 1000
+            channel.ask("wait", microseconds, wait="lock", until_ns=until_ns)
+
+    def _sleep_for_real(self, microseconds: int) -> None:
+        """Where several move at once, SQLite tries again by itself.
+
+        After a while that is a known wait on the wall clock: whoever has the lock doesn't move.
+        """
+        me, channel = _thread.get_ident(), self._channel
+        slept = self._slept[me] = self._slept.get(me, 0) + microseconds
+        if slept >= _LOCK_WAIT_US and not self._page.virtual:
+            channel.waits[me] = Wait("lock", self._page.now_ns() + microseconds * 1000)
+            channel.tell_if_settled()
+        real_sleep(microseconds / 1e6)
+        channel.waits.pop(me, None)

@@ -58,6 +58,8 @@ class WorkerProcess:
     passed: list[str] = field(default_factory=list)
     stopped: bool = False
     ended: str = ""
+    #: The last arrival (of anyone) before it last ended a transaction.
+    let_go: int = -1
     #: Something went wrong in it: it may not serve another script.
     suspect: bool = False
 
@@ -108,9 +110,20 @@ class WorkerProcess:
             words.append(f"waits {max(0, until - now_ns) / 1e9:g} s more")
         if self.quiet:
             words.append(self.quiet)
+        elif not words and self.settlement is not None:
+            kinds = {wait for _, _, wait, _, _ in self.settlement[2]}
+            words += [word for kind, word in _BY_ITSELF.items() if kind in kinds][:1]
         if self.stopped:
             words.append("stopped")
         return "; ".join(words) or "runs"
+
+
+#: What a thread waits for without having asked the lane, most telling first.
+_BY_ITSELF = {
+    "lock": "waits for the write lock",
+    "loop": "idle in its event loop",
+    "thread": "waits for its own threads",
+}
 
 
 def _words(rest: Rest) -> str:

@@ -25,13 +25,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from . import guard
+from . import guard, names
 from .channel import Channel, thread_name
-from .clock import ClockPage, WorkerClock
+from .clock import ClockPage, WorkerClock, monotonic_ns
+from .evloop import Loops, carried, reach_async
 from .probe import Probe
 from .subject import Subject
 from .subject_source import SubjectSource
-from .vtime import VirtualWaits, patch_time
+from .timepatch import patch_time
+from .vtime import Waits, reads_to
 
 T = TypeVar("T")
 
@@ -102,7 +104,8 @@ class Worker:
 
     async def apoint(self, name: str) -> None:
         """The same in a coroutine: the event loop goes on while this task is held."""
-        await asyncio.to_thread(self.point, name)
+        ordinal = self._channel.count(name)
+        await reach_async(self._channel, name, ordinal=ordinal, phase="before")
 
     def effect(
         self,
@@ -150,7 +153,7 @@ class Worker:
 
     async def aeffect(self, name: str, **fields: Any) -> Any:
         """`effect` in a coroutine: the event loop goes on meanwhile."""
-        return await asyncio.to_thread(functools.partial(self.effect, name, **fields))
+        return await carried(functools.partial(self.effect, name, **fields))
 
     def lookup(self, key: str) -> str | None:
         """Ask the provider what became of `key`: a receipt when it was applied, None when not.
@@ -185,7 +188,7 @@ def point(name: str) -> None:
 async def apoint(name: str) -> None:
     """`point` for coroutines: the event loop goes on while this task is held."""
     if _current is not None:
-        await asyncio.to_thread(point, name)
+        await reach_async(_current, name, ordinal=_current.count(name), phase="before")
 
 
 def live(
@@ -207,17 +210,21 @@ def live(
         channel = Channel(_only_line(end))
         _quiet_signals()
         _point_modules_at(channel)
-        subject = source if isinstance(source, Subject) else source.load()
-        probe = None
-        waits = VirtualWaits(channel, page.now_ns, virtual=page.virtual)
+        waits = Waits(channel, page)
         waits.install()
+        Loops(waits).install()
+        eyes = SkewedEyes(page, channel)
+        eyes.slot = life.slot
+        probe = None
         if library is not None:
             probe = Probe(channel, page, library=library, turns=turns)
-            probe.install()
+            probe.install(now_ns=eyes.peek_ns, note_read=eyes.note)
+            probe.watch(life.db, tables=())  # importing the subject may open it
+        subject = source if isinstance(source, Subject) else source.load()
         _wrap_calls(channel, subject)
         if subject.clock == "patched" and page.virtual:
-            patch_time(waits, _unrecorded(page, life), start_ns=page.now_ns())
-        _serve(channel, life, page=page, subject=subject, probe=probe)
+            patch_time(now_ns=eyes.now_ns, monotonic_ns=functools.partial(monotonic_ns, page))
+        _serve(channel, life, page=page, subject=subject, probe=probe, eyes=eyes)
         status = 0
     except BaseException:
         _print_error()
@@ -226,7 +233,13 @@ def live(
 
 
 def _serve(
-    channel: Channel, life: Life | None, *, page: ClockPage, subject: Subject, probe: Probe | None
+    channel: Channel,
+    life: Life | None,
+    *,
+    page: ClockPage,
+    subject: Subject,
+    probe: Probe | None,
+    eyes: SkewedEyes,
 ) -> None:
     """Live one life after the other (more than one when warm), until the lane says to end."""
     from .subject import declaration_of
@@ -234,6 +247,7 @@ def _serve(
     tables = declaration_of(subject).tables
     while life is not None:
         random.seed(life.who)
+        eyes.slot = life.slot
         if probe is not None:
             probe.watch(life.db, tables=tables)
         worker = Worker(life, channel, page)
@@ -279,8 +293,26 @@ def _hold_write_lock(worker: Worker) -> str:
     return "released"
 
 
-def _unrecorded(page: ClockPage, life: Life) -> Callable[[], int]:
-    return lambda: page.now_ns() + page.skew_ns(life.slot)
+class SkewedEyes:
+    """What this worker's `time.time` and SQLite's `'now'` see, with its skew.
+
+    A reading is an event, once per thread and time seen: logging reads the clock at every line.
+    """
+
+    def __init__(self, page: ClockPage, channel: Channel) -> None:
+        self._page: Final = page
+        self.note: Final = reads_to(channel.record, name_of=thread_name)
+        self.slot = 0
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the epoch. The reading is an event."""
+        value_ns = self.peek_ns()
+        self.note(value_ns)
+        return value_ns
+
+    def peek_ns(self) -> int:
+        """The same without an event."""
+        return self._page.now_ns() + self._page.skew_ns(self.slot)
 
 
 def _redirect(log: str) -> None:
@@ -337,12 +369,11 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
 
         async def around_async(*args: Any, **kwargs: Any) -> Any:
             ordinal = channel.count(point_name)
-            reach = functools.partial(channel.reach, point_name, ordinal=ordinal)
-            await asyncio.to_thread(reach, phase="before")
+            await reach_async(channel, point_name, ordinal=ordinal, phase="before")
             try:
                 return await real(*args, **kwargs)
             finally:
-                await asyncio.to_thread(reach, phase="after")
+                await reach_async(channel, point_name, ordinal=ordinal, phase="after")
 
         wrapped: Any = around_async
     else:
@@ -358,3 +389,5 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
         wrapped = around
     functools.update_wrapper(wrapped, real)
     setattr(owner, last, staticmethod(wrapped) if static else wrapped)
+    if not isinstance(owner, type):
+        names.replace({real: wrapped})  # `from module import name` has it too
