@@ -38,6 +38,10 @@ VARIANTS = {
     "limited": f"{_PACKAGE}.variants_tools:Limited",
     "short ttl": f"{_PACKAGE}.variants_tools:ShortTtl",
     "default ttl": f"{_PACKAGE}.variants_tools:DefaultTtl",
+    "old database": f"{_PACKAGE}.variants_files:OldDatabase",
+    "newer database": f"{_PACKAGE}.variants_files:NewerDatabase",
+    "older binary": f"{_PACKAGE}.variants_files:OlderBinary",
+    "on network": f"{_PACKAGE}.variants_files:OnNetwork",
 }
 
 
