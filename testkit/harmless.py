@@ -62,7 +62,8 @@ def _columns_of(char: str) -> int:
 def fit(text: str, width: int) -> str:
     """The text in exactly `width` columns: filled up with spaces, or cut with an ellipsis."""
     if columns(text) > width:
-        text = next(_pieces(text, max(width - 1, 0)), "") + "…"
+        start = next(_pieces(text, max(width - 1, 0)), "")
+        text = (start if columns(start) < width else "") + "…"
     return text + " " * (width - columns(text))
 
 

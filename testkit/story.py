@@ -251,7 +251,7 @@ class _Teller:
                 return who, "life", result
             case h.Ended(who=who, how=how) if how not in ("returned", "end of script"):
                 return who, "life", f"is over: {harmless(how)}"
-            case h.Commit():
+            case h.Commit(n=n, changes=changes) if changes or n in self._found.acts:
                 return self._committed(event)
             case h.Blind(who=who, why=why):
                 return who, "note", f"out of sight: {harmless(why)}"

@@ -72,7 +72,7 @@ def draw_lanes(item: Item, entries: Sequence[Entry], *, prefix: str) -> str:
     if not entries:
         return ""
     history = item.history
-    stale = {entry.n for entry in entries if entry.kind == "stale" or entry.findings}
+    stale = {entry.n for entry in entries if entry.kind == "stale" or entry.decisive}
     outcomes = list(_outcomes(history))
     place = _Place([entry.n for entry in entries], lanes_of(history, entries), bool(outcomes))
     names = [*place.lanes, *([_OUTSIDE] if place.outside else [])]

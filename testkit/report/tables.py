@@ -50,7 +50,7 @@ def _stale(evidence: Evidence) -> str:
         "Stale attempts", names,
         [
             (_when(one.at), one.run_id, one.who, one.token, one.what, one.outcome,
-             ", ".join(one.refused_by) or "not asked")
+             ", ".join(one.refused_by) or ("nothing" if one.outcome == "landed" else "not asked"))
             for one in evidence.stale_attempts
         ],
     )  # fmt: skip
