@@ -36,7 +36,7 @@ class _Connection:
         self.txn = 1
         self.committing = 0  # the ordinal of the commit that is under way
         self.wrote = False  # the transaction has a statement that wrote to a declared table
-        self.last = 0  # the statement that finished last, or was thought to have
+        self.last = (0, 0)  # the statement that finished last, and which run of it that was
         #: statements under way: pointer -> (what, ordinal, transaction, ordinal of its begin or 0)
         self.open: dict[int, tuple[Sql, int, int, int]] = {}
 
@@ -180,7 +180,7 @@ class Probe:
             return  # the schema had changed; SQLite prepares it anew, and runs it without a STMT
         self._note_now()
         sql, ordinal, txn, begins = connection.open.pop(statement)
-        connection.last = statement
+        connection.last = (statement, self._runs(statement))
         if sql.table and sql.table.lower() in self.tables:
             readonly = library.sqlite3_stmt_readonly(statement)
             rows = None if readonly else library.sqlite3_changes(connection.pointer)
@@ -235,10 +235,14 @@ class Probe:
         library = self._library
         pointer = library.sqlite3_next_stmt(connection.pointer, None)
         while pointer:
-            if pointer == connection.last:
-                return bool(library.sqlite3_stmt_busy(pointer))
+            if pointer == connection.last[0]:
+                busy = bool(library.sqlite3_stmt_busy(pointer))
+                return busy and self._runs(pointer) == connection.last[1]
             pointer = library.sqlite3_next_stmt(connection.pointer, pointer)
         return False
+
+    def _runs(self, statement: int) -> int:
+        return int(self._library.sqlite3_stmt_status(statement, sqlite_api.STATUS_RUN, 0))
 
     def _finish_late(self, connection: _Connection) -> None:
         if connection.committing:

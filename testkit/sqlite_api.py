@@ -13,6 +13,8 @@ from typing import Any, Final
 
 TRACE_STMT: Final = 1
 TRACE_PROFILE: Final = 2
+#: The counter of a statement that says how often it was run.
+STATUS_RUN: Final = 6
 
 TraceCallback: Final = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
@@ -54,6 +56,7 @@ _FUNCTIONS: Final = (
     ("sqlite3_free", None, (ctypes.c_void_p,)),
     ("sqlite3_stmt_readonly", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_stmt_busy", ctypes.c_int, (ctypes.c_void_p,)),
+    ("sqlite3_stmt_status", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int, ctypes.c_int)),
     ("sqlite3_expired", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_next_stmt", ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
     ("sqlite3_get_autocommit", ctypes.c_int, (ctypes.c_void_p,)),

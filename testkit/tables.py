@@ -65,6 +65,8 @@ class Table:
         self._mirror: Final = quoted("seen " + name)
         self._may_mirror = mirrored
         self._mirrored = False
+        #: Rows as they were told last, where a migration has changed their columns since.
+        self._before_migration: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._shape = shape_of(connection, name)
         self._rows: list[Row] = self._read(connection)
         self._count = len(self._rows)
@@ -78,6 +80,18 @@ class Table:
     def changes(self, connection: sqlite3.Connection, *, reshaped: bool) -> list[WireChange]:
         """What differs from the last reading. `reshaped`: the schema is another one."""
         shape = shape_of(connection, self._name) if reshaped else self._shape
+        return self._told(self._changes(connection, shape))
+
+    def _told(self, changes: list[WireChange]) -> list[WireChange]:
+        """The row before is told as it was told last, though a migration gave it columns since."""
+        if not self._before_migration:
+            return changes
+        return [
+            (table, key, self._before_migration.pop(key, old), new)
+            for table, key, old, new in changes
+        ]
+
+    def _changes(self, connection: sqlite3.Connection, shape: Shape) -> list[WireChange]:
         if self._mirrored and shape == self._shape:
             return self._differing(connection)
         before, rows = self._known(connection), self._read(connection, shape)
@@ -85,8 +99,23 @@ class Table:
             return []
         old_shape, self._shape, self._rows, self._count = self._shape, shape, rows, len(rows)
         changed = compared(self._name, (old_shape, before), (shape, rows))
+        if shape.columns != old_shape.columns:
+            changed = self._without_mere_columns(changed, old_shape, shape)
         self._choose(connection)
         return changed
+
+    def _without_mere_columns(
+        self, changes: list[WireChange], before: Shape, after: Shape
+    ) -> list[WireChange]:
+        """A migration writes no row just by giving it a column, or taking one."""
+        both = set(before.columns) & set(after.columns)
+        kept = []
+        for table, key, old, new in changes:
+            if old is None or new is None or any(old[name] != new[name] for name in both):
+                kept.append((table, key, old, new))
+            else:
+                self._before_migration.setdefault(key, old)
+        return kept
 
     def _read(self, connection: sqlite3.Connection, shape: Shape | None = None) -> list[Row]:
         shape = shape or self._shape
