@@ -8,7 +8,7 @@ from pytest_leasecheck.testkit.history import ClockRead, History, Statement
 from pytest_leasecheck.testkit.scenario import Scenario
 from pytest_leasecheck.testkit.verdict import Finding, Verdict
 
-from .looking import broken, ends, events_are, kinds_of, says, writes_nothing
+from .looking import broken, ends, events_are, says, writes_nothing
 
 
 def _no_busy_loop(history: History, _verdict: Verdict) -> tuple[Finding, ...]:

@@ -42,6 +42,8 @@ VARIANTS = {
     "newer database": f"{_PACKAGE}.variants_files:NewerDatabase",
     "older binary": f"{_PACKAGE}.variants_files:OlderBinary",
     "on network": f"{_PACKAGE}.variants_files:OnNetwork",
+    "hardened": f"{_PACKAGE}.variants_hard:Hardened",
+    "bears skew": f"{_PACKAGE}.variants_hard:BearsSkew",
 }
 
 
