@@ -57,7 +57,7 @@ SCENARIOS: Final = (
         script="""
             submit r1
             spawn A
-            until A {danger}
+            until A {long_call}
             advance {half_ttl}
             advance {half_ttl}
             advance {half_ttl}

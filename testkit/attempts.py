@@ -86,6 +86,8 @@ def _overs(owned: facts.Ownership) -> dict[str, list[_Over]]:
                 continue
             if tenure.ended_by == tenure.who:
                 since = later[0].since
+            elif tenure.ended in ("finished", "released"):
+                continue  # ended under its rightful holder, who is the victim, not the culprit
             again = next((item for item in later if item.who == tenure.who), None)
             found.setdefault(tenure.who, []).append(_Over(tenure, since, again))
     return found

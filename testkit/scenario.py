@@ -20,13 +20,12 @@ class Scenario:
     """One story.
 
     `name` is its item id; `story` what happens, for a reader who knows nothing of leases; `script`
-    says `{danger}` and `{danger_after}` where the subject's own dangerous point belongs, and
-    `{half_ttl}` for half its lease. `requires` are moments
-    (`moments.MOMENTS`, like `stale attempt by A`, `interruption`, `take-over by B`) without which
-    the script proves nothing. `needs` are the capabilities that a subject must claim, else the
-    scenario is not claimed; `variant` names the one of the subject's variants that it plays on.
-    `holds` are the invariants judged; `also` adds findings of the
-    scenario's own.
+    says `{danger}`, `{danger_after}` and `{long_call}` where the subject's own points belong, and
+    `{half_ttl}` for half its lease. `requires` are moments (`moments.MOMENTS`, like `stale attempt
+    by A`, `interruption`, `take-over by B`) without which the script proves nothing. `needs` are
+    the capabilities that a subject must claim, else the scenario is not claimed; `variant` names
+    the one of the subject's variants that it plays on. `holds` are the invariants judged; `also`
+    adds findings of the scenario's own.
     """
 
     name: str
@@ -43,7 +42,8 @@ class Scenario:
         danger = subject.danger
         values = {
             "danger": danger,
-            "danger_after": danger.removesuffix(" before") + " after",
+            "danger_after": subject.danger_after or danger.removesuffix(" before") + " after",
+            "long_call": subject.long_call,
             "half_ttl": f"{subject.lease_ttl_ms // 2}ms",
         }
         text = textwrap.dedent(self.script).strip() + "\n"

@@ -183,6 +183,10 @@ class Subject:
     provider_fence: ClassVar[Literal["none", "highest seen"]] = "none"
     #: Where a worker is held before what can't be taken back; scenarios stop it here.
     danger: ClassVar[str] = "effect:* before"
+    #: Where it is held after that, with nothing recorded yet; empty: as `danger`, but `after`.
+    danger_after: ClassVar[str] = ""
+    #: Where a worker is inside a long call: alive, with its heartbeat going.
+    long_call: ClassVar[str] = "effect:* before"
     #: Other set-ups of the same runtime that scenarios may ask for by name (a run that waits for
     #: approval, an old database): name -> `pkg.mod:Class`. One that isn't there is not claimed.
     variants: ClassVar[Mapping[str, str]] = {}

@@ -52,12 +52,15 @@ class AiqQueue(Subject):
     heartbeats = (f"{_STORE}_renew_effect_claim_sync",)
     calls = (_COMMIT, f"{_STORE}_release_effect_claim_sync")
     capabilities = frozenset({"checks_expiry", "heartbeats", "releases"})
-    # Its expiry is SQLite's 'now', its heartbeat an event loop's timer.
-    clock = "wall"
+    # Its expiry is SQLite's 'now', its heartbeat an event loop's timer: both can be moved. The lease
+    # is short for those who play it on the wall clock all the same.
+    clock = "patched"
     lease_ttl_ms = 2_000
     # Held inside its handler, a worker that was replaced reads that the work is done and gives up
     # without trying to write. Here it does try. Its heartbeat has been cancelled by then.
+    # The effect was carried out by then, and nothing is recorded yet.
     danger = f"call:{_COMMIT} before"
+    danger_after = danger
 
     #: The worker id of every worker; None: the name that it was configured with.
     worker_id: ClassVar[str | None] = None

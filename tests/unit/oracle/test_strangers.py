@@ -177,3 +177,10 @@ def test_a_moment_may_require_the_guard_that_refused():
     moments = ("stale attempt refused by token by A", "stale attempt refused by owner by A")
     verdict = judge(history, requires=moments, drained=False, declaration=APART)
     assert verdict.missing == moments[1:]
+
+
+def test_a_robbed_holder_makes_no_stale_attempt():
+    s = reaped_then_claimed()
+    s.finish("A#1")
+    s.tries("B#1", "UPDATE runs SET result = 'b' WHERE id = 'r1'")
+    assert [one.who for one in s.judge(drained=False).attempts] == ["A#1"]
