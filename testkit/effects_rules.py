@@ -3,8 +3,8 @@
 A provider can refuse what is lower than the highest token it has seen, and no more; so it accepts a
 stale request that comes before the new owner's first one. That window is named, and is a fault only
 of a subject that claims to fence its effects and has no store of its own to fence them in. Where
-the contract is at-least-once and nothing fences, a stale effect that was accepted is named too: what
-it did wrong, if anything, is in V4.
+the contract is at-least-once and nothing fences, a stale effect that was accepted is named too:
+what it did wrong, if anything, is in V4.
 """
 
 from __future__ import annotations
