@@ -7,6 +7,7 @@ from sqlite3 import connect as connect_early
 from typing import Any
 
 from subjects_plain import Plain, Rollback, Truncating
+
 from pytest_leasecheck.testkit.worker import Worker
 
 NOTE = "UPDATE jobs SET note = ? WHERE id = 'a'"

@@ -1,4 +1,4 @@
-"""Each way to talk to SQLite, in each journal mode: one statement one point, one commit one event."""
+"""Each way to talk to SQLite, in each journal mode: a statement is a point, a commit an event."""
 
 from __future__ import annotations
 
