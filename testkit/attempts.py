@@ -60,6 +60,8 @@ class _Txns(NamedTuple):
 
     committed: Mapping[tuple[str, int, int], int]
     rolled_back: frozenset[tuple[str, int, int]]
+    #: By run: commits that were right, as a declared late outcome is.
+    harmless: Mapping[str, frozenset[int]]
 
 
 def attempts_of(
@@ -182,7 +184,19 @@ class _Attempts:
                 committed[event.who, event.connection, event.txn] = event.n
             elif type(event) is RolledBack:
                 rolled_back.add((event.who, event.connection, event.txn))
-        return _Txns(committed, frozenset(rolled_back))
+        return _Txns(committed, frozenset(rolled_back), self._harmless())
+
+    def _harmless(self) -> Mapping[str, frozenset[int]]:
+        right: dict[str, set[int]] = {}
+        wrong = {
+            (act.run_id, act.n)
+            for act in self._owned.acts
+            if act.kind.startswith("stale-") or act.kind == "rewrites-terminal"
+        }
+        for act in self._owned.acts:
+            if (act.run_id, act.n) not in wrong:
+                right.setdefault(act.run_id, set()).add(act.n)
+        return {run_id: frozenset(numbers) for run_id, numbers in right.items()}
 
     # --- statements
 
@@ -208,10 +222,13 @@ class _Attempts:
                 self._looks[event.who, tenure.run_id] = _Look(attempt, event)
                 return
             self._looks.pop((event.who, tenure.run_id), None)
+            outcome = self._came_to(event, key, txns)
+            if outcome == "landed" and commit in txns.harmless.get(tenure.run_id, ()):
+                return
             self._found.append(
                 Attempt(
                     event.n, tenure.run_id, event.who, tenure.number, what,
-                    self._came_to(event, key, txns), (), event.sql,
+                    outcome, (), event.sql,
                 )
             )  # fmt: skip
             return

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_leasecheck.testkit.history import Ended
+from pytest_leasecheck.testkit.subject import Writes
 
 from .builder import FULL, Story
 
@@ -118,6 +119,22 @@ def test_the_holders_own_statements_are_no_attempts_and_neither_are_those_about_
     s.tries("A#1", "UPDATE runs SET result='x' WHERE id='r7'")
     s.tries("A#1", "SELECT id FROM runs WHERE status='queued'", rows=None)
     assert attempts(s) == []
+
+
+def test_an_outcome_that_a_subject_declares_as_late_is_no_attempt():
+    late = "INSERT INTO events VALUES ('r1', 'late')"
+
+    def story(late_ok):
+        s = Story(replace(FULL, writes=(Writes("events", run="run_id", late_ok=late_ok),)))
+        s.spawn("A#1")
+        s.submit()
+        s.claim("A#1")
+        s.operator(s.set("runs", "r1", status="cancelled", owner=None))
+        s.commit("A#1", s.add_row("events", run_id="r1", what="late"), sql=(late,))
+        return attempts(s)
+
+    assert story(late_ok=True) == []
+    assert story(late_ok=False) == [("A#1", "INSERT events", "landed")]
 
 
 def test_before_its_tenure_was_over_nothing_was_stale():
