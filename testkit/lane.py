@@ -36,7 +36,10 @@ _GUARD_PATIENCE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
-    """How a lane works. `deadline_s` is real time for one move; `folder` takes workers' logs.
+    """How a lane works. `folder` takes workers' logs.
+
+    `deadline_s` is real time for one move, `start_deadline_s` for the subject's import and for its
+    `prepare`.
 
     `places` are where databases may lie, in order; after them comes the system's temporary folder.
     """
@@ -47,6 +50,7 @@ class LaneOptions:
     hooks: bool = True
     attribution: Literal["commit", "move", "off"] = "commit"
     deadline_s: float = 10.0
+    start_deadline_s: float = 60.0
     cpu: int | None = None
     places: tuple[str, ...] = (SHARED_MEMORY,)
 
@@ -98,6 +102,7 @@ class Lane:
             hooks=options.hooks,
             attribution=options.attribution,
             deadline_s=options.deadline_s,
+            start_deadline_s=options.start_deadline_s,
             cpu=options.cpu,
             mark=self._mark,
             work=self._work,

@@ -34,9 +34,7 @@ from .provider import Provider
 from .subject import Declaration, Subject
 from .subject_source import SubjectSource
 from .worker import Life
-
-#: How long the subject's import, and its `prepare`, may take.
-_START_S: Final = 60.0
+from .workplace import make_private_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,7 @@ class LaneSpec:
     hooks: bool
     attribution: str
     deadline_s: float
+    start_deadline_s: float
     cpu: int | None
     mark: str
     work: str
@@ -188,7 +187,7 @@ class _Lane:
         self._played += 1
         self._page.reset()
         self._page.turnstile = not spec.virtual
-        os.makedirs(logs, mode=0o700, exist_ok=True)
+        make_private_folder(logs)
         self._place = os.path.join(spec.work, str(self._played))
         os.mkdir(self._place, mode=0o700)
         self._db = os.path.join(self._place, "stage.db")
@@ -259,7 +258,9 @@ class _Lane:
         waits = one.settlement[2] if one.settlement else []
         rests = [rest.wait for rest in one.rests.values()]
         idle = rests == ["returned"] and len(waits) == 1 and one.settled and not one.quiet
-        return self._spec.warm and idle and not one.suspect and not one.stopped
+        if not (self._spec.warm and idle) or one.suspect or one.stopped:
+            return False
+        return not processes.has_children(one)
 
     def _start_worker(self, label: str, life: Life) -> WorkerProcess:
         while self._pool:
@@ -351,11 +352,14 @@ class _Lane:
             finally:
                 os._exit(0)
         theirs.close()
-        wire.set_receive_timeout(ours, timeout_s=_START_S)
+        wire.set_receive_timeout(ours, timeout_s=self._spec.start_deadline_s)
         try:
             done, text = wire.receive(ours.fileno())
         except BlockingIOError:
-            done, text = False, f"{what} did not come to an end within {_START_S:g} s"
+            done, text = (
+                False,
+                f"{what} did not come to an end within {self._spec.start_deadline_s:g} s",
+            )
         except EOFError:
             _pid, status = os.waitpid(pid, 0)
             done, text = False, f"{what} ended its process ({processes.how_it_ended(status)})"

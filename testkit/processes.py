@@ -211,6 +211,20 @@ def has_died(worker: WorkerProcess) -> bool:
     return bool(worker.ended)
 
 
+def has_children(worker: WorkerProcess) -> bool:
+    """Whether processes of its own making live, or lie about."""
+    try:
+        threads = os.listdir(f"/proc/{worker.pid}/task")
+        return any(_children_of(worker.pid, thread) for thread in threads)
+    except OSError:
+        return False
+
+
+def _children_of(pid: int, thread: str) -> bytes:
+    with open(f"/proc/{pid}/task/{thread}/children", "rb") as listing:
+        return listing.read()
+
+
 def kill_session(worker: WorkerProcess) -> None:
     """SIGKILL for what the worker forked and left in its session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

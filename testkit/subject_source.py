@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,17 +66,7 @@ def source_of(subject: Subject | type[Subject] | str) -> SubjectSource:
                 f"the subject {subject!r}",
                 [Problem("", "write it as 'package.module:Name'")],
             )
-        try:
-            found = _attribute(importlib.import_module(module), qualname)
-        except ModuleNotFoundError as error:
-            raise SubjectError(
-                f"the subject {subject!r}", [Problem("", f"no module named {error.name!r}")]
-            ) from error
-        except AttributeError as error:
-            raise SubjectError(
-                f"the subject {subject!r}",
-                [Problem("", f"module {module!r} has no {qualname!r}")],
-            ) from error
+        found = _found(subject, module=module, qualname=qualname)
         as_subject(found, subject)
         return SubjectSource(module, qualname, file=_file_of(module))
     kind = subject if isinstance(subject, type) else type(subject)
@@ -90,11 +81,40 @@ def source_of(subject: Subject | type[Subject] | str) -> SubjectSource:
     return SubjectSource(module, kind.__qualname__, file=_file_of(module), pickled=pickled)
 
 
+def _found(name: str, *, module: str, qualname: str) -> object:
+    """What a name means. Whatever importing it raises is the subject's error."""
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        why = f"no module named {error.name!r}"
+        raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
+    except Exception as error:
+        why = f"importing it raised {type(error).__name__}: {error}"
+        raise SubjectError(f"the subject {name!r}", [Problem(_place(error), why)]) from error
+    try:
+        return _attribute(imported, qualname)
+    except AttributeError as error:
+        why = f"module {module!r} has no {qualname!r}"
+        raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
+
+
+def _place(error: Exception) -> str:
+    """File and line where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+
+
 def as_subject(found: object, name: str) -> Subject:
     """An instance. Raises `SubjectError` when `found` is neither a subject nor a class of one."""
     if isinstance(found, type) and issubclass(found, Subject):
-        return found()
+        try:
+            found = found()
+        except Exception as error:
+            why = f"could not be made: {type(error).__name__}: {error}"
+            raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
     if isinstance(found, Subject):
+        if not hasattr(found, "runs"):
+            raise SubjectError(f"the subject {name!r}", [Problem("", "declares no runs")])
         return found
     raise SubjectError(
         f"the subject {name!r}",

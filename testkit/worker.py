@@ -32,6 +32,7 @@ from .evloop import Loops, carried, reach_async
 from .probe import Probe
 from .subject import Subject
 from .subject_source import SubjectSource
+from .surroundings import Surroundings
 from .timepatch import patch_time
 from .vtime import Waits, reads_to
 
@@ -245,6 +246,7 @@ def _serve(
     from .subject import declaration_of
 
     tables = declaration_of(subject).tables
+    surroundings = Surroundings()
     while life is not None:
         random.seed(life.who)
         eyes.slot = life.slot
@@ -259,6 +261,7 @@ def _serve(
             command = channel.ask("returned", (thread_name(), value, error), wait="returned")
         life = Life(*command[1]) if command[0] == "again" else None
         if life is not None:
+            surroundings.restore()
             _redirect(life.log)
             channel.reset()
 
@@ -328,6 +331,7 @@ def _redirect(log: str) -> None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(file=2, all_threads=True)
+    faulthandler.unregister(STACKS_SIGNAL)  # a subject may have taken it since
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
 
 

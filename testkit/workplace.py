@@ -38,3 +38,15 @@ def make_work_folder(
         return tempfile.mkdtemp(prefix="leasecheck-")
     except OSError as error:
         raise LeasecheckError(f"there is no folder for databases: {error}") from error
+
+
+def make_private_folder(path: str) -> None:
+    """Make a folder and what is missing above it, all 0700, whatever the umask is."""
+    above = os.path.dirname(path)
+    if above and not os.path.isdir(above):
+        make_private_folder(above)
+    try:
+        os.mkdir(path, mode=0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise

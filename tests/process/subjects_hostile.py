@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
 from pytest_leasecheck.testkit.worker import STACKS_SIGNAL, Worker
@@ -146,6 +146,12 @@ class Hostile(Small):
         signal.signal(signal.SIGALRM, lambda *_: None)
         signal.signal(STACKS_SIGNAL, signal.SIG_IGN)
         return self.work(worker)
+
+    def describe(self, worker: Worker) -> str:
+        umask = os.umask(0)
+        os.umask(umask)
+        handled = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)]
+        return f"{os.getcwd()} {len(os.environ) > 2} {umask:o} {time.time() > 1e9} {handled}"
 
     def patch_time(self, worker: Worker) -> str:
         time.time = lambda: 0.0
@@ -296,10 +302,3 @@ def _sleep_for_ever(mark: Path) -> NoReturn:
     mark.write_text(str(os.getpid()))
     while True:
         signal.pause()
-
-
-class StopsTheLane(Small):
-    """Names its lane to a script's reader: the worker's parent."""
-
-    def work(self, worker: Worker) -> Any:
-        return os.getppid()
