@@ -48,7 +48,8 @@ def _messages(entry: Entry, names: dict[str, str], history: History) -> Iterator
     elif entry.kind in ("lease", "write"):
         yield f"    {who}->>db: {text}"
     elif entry.kind == "effect":
-        yield f"    {who}->>{_OUTSIDE}: {text}"
+        asks = entry.text.startswith("asks")
+        yield f"    {who}->>{_OUTSIDE}: {text}" if asks else f"    {_OUTSIDE}-->>{who}: {text}"
     elif entry.kind == "stale":
         to = _OUTSIDE if "effect" in entry.text else "db"
         yield f"    {who}-x{to}: {text}"

@@ -19,7 +19,7 @@ from pytest_leasecheck.testkit import history as h
 from pytest_leasecheck.testkit.judge import judge
 from pytest_leasecheck.testkit.lane import Lane, LaneOptions
 from pytest_leasecheck.testkit.report import Item, html_page
-from pytest_leasecheck.testkit.verdict import Finding
+from pytest_leasecheck.testkit.verdict import Counts, Finding, Verdict
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\x1b[2J\n"
@@ -257,9 +257,7 @@ def test_hostile_text_stays_text(browser: Browser, tmp_path: Path) -> None:
     assert "<img src=x" in browser.value("document.querySelector('.detail').textContent")
 
 
-def judge_nothing(*findings: Finding) -> Any:
-    from pytest_leasecheck.testkit.verdict import Counts, Verdict
-
+def judge_nothing(*findings: Finding) -> Verdict:
     return Verdict("fail", findings, (HOSTILE,), {}, (), (), (), (), Counts())
 
 

@@ -1,7 +1,8 @@
 """What a history proves: lease times, effects, attempts, unknown outcomes, the checklist."""
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
@@ -11,7 +12,7 @@ from pytest_leasecheck.testkit.evidence import Evidence, evidence_of
 from pytest_leasecheck.testkit.evidence_json import dumps, evidence_to_json
 from pytest_leasecheck.testkit.history import Header, History
 from pytest_leasecheck.testkit.judge import judge
-from pytest_leasecheck.testkit.verdict import Counts, Verdict
+from pytest_leasecheck.testkit.verdict import Counts, Finding, Verdict
 
 from .oracle.builder import TTL, Story
 
@@ -270,3 +271,53 @@ def test_a_history_without_a_declaration_has_what_can_be_seen_without() -> None:
     found = evidence_of(history, Verdict("pass", (), (), {}, (), (), (), (), Counts()))
     assert len(found.effects) == 2
     assert (found.leases, found.reconciliations) == ((), ())
+
+
+def test_an_effect_is_of_the_tenure_whose_token_it_names() -> None:
+    s = Story()
+    s.submit()
+    s.spawn("A#1")
+    s.claim("A#1", token=1)
+    s.expire()
+    s.claim("A#1", token=2, owner="A again")
+    s.effect("A#1", "charge", "refused", token=1)
+    (effect,) = evidence(s).effects
+    assert (effect.tenure, effect.owner, effect.stale) == (1, "A#1", True)
+
+
+def test_a_row_that_was_there_already_is_no_new_effect() -> None:
+    s = Story()
+    s.submit()
+    s.spawn("A#1")
+    s.claim("A#1")
+    s.commit("A#1", s.set("effects", "k", run_id="r1", token=1, name="charge", note="old"))
+    request = s.ask("A#1", token=1, key="k", store="own")
+    s.commit("A#1", s.set("effects", "k", note="new"))
+    s.answer("A#1", request, "returned")
+    (effect,) = evidence(s).effects
+    assert (effect.outcome, effect.decided) == ("replayed", ())
+
+
+def test_a_token_that_fell_shows_nothing_and_breaks_its_line() -> None:
+    s = Story()
+    s.submit()
+    s.spawn("A#1", "B#1")
+    s.claim("A#1", token=5)
+    s.expire()
+    s.take_over("B#1", token=4)
+    line = evidence(s).checklist[1]
+    assert (line.status, line.seen) == ("broken", ())
+
+
+def test_what_is_only_noted_breaks_no_line() -> None:
+    s = classic()
+    history = s.history(declaration=declaration_to_json(s.declaration))
+    verdict = judge(history)
+    severities: tuple[tuple[Literal["note", "fault"], str], ...] = (
+        ("note", "shown"),
+        ("fault", "broken"),
+    )
+    for severity, status in severities:
+        finding = Finding("V1", "a stale effect was accepted", "", "r1", "A#1", severity=severity)
+        found = evidence_of(history, replace(verdict, findings=(finding,)))
+        assert found.checklist[3].status == status

@@ -67,9 +67,9 @@ def test_the_policy_allows_its_own_style_and_script_alone(page: str) -> None:
     elements = Elements(page)
     (policy,) = (attrs["content"] for tag, attrs in elements.found if "http-equiv" in attrs)
     (style,) = re.findall(r"<style>(.*?)</style>", page, flags=re.DOTALL)
+    assert policy is not None
     for text in (style, elements.scripts[-1]):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert policy is not None
         assert f"'sha256-{digest}'" in policy
     assert "unsafe" not in policy
     assert not [attrs for _, attrs in elements.found if "style" in attrs]
@@ -168,6 +168,7 @@ def test_a_sequence_has_who_did_what_to_what() -> None:
     assert "    participant w0 as A#35;1" in lines
     assert any(line.startswith("    w0->>db: ACQUIRES r1") for line in lines)
     assert any(line.startswith("    w1->>outside: asks for effect charge") for line in lines)
+    assert any(line.startswith("    outside-->>w1: effect charge accepted") for line in lines)
     assert any("✗ V1 a stale effect was accepted" in line for line in lines)
     assert len(sequence(one.history, one.verdict, most=5).splitlines()) <= 12
 

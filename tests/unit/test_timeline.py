@@ -1,6 +1,7 @@
 """The timeline as text: lanes side by side, marks, the short form, hostile text."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from pytest_leasecheck.testkit.harmless import columns, fit, harmless, wrapped
 from pytest_leasecheck.testkit.judge import judge
 from pytest_leasecheck.testkit.story import bars, tell
 from pytest_leasecheck.testkit.timeline import SHORT, short_timeline, timeline
-from pytest_leasecheck.testkit.verdict import Verdict
+from pytest_leasecheck.testkit.verdict import Finding, Verdict
 
 from .oracle.builder import Story
 from .test_evidence import classic
@@ -81,13 +82,10 @@ def test_the_culprits_line_is_marked_and_the_finding_stands_below_it() -> None:
 def test_an_event_that_only_a_finding_needs_is_shown_with_it() -> None:
     s = Story()
     s.spawn("A#1")
-    n = s.reads("A#1") and s.n
+    s.reads("A#1")
+    n = s.n
     history, verdict = judged(s)
     assert "reads its clock" not in timeline(history, verdict)
-    from dataclasses import replace
-
-    from pytest_leasecheck.testkit.verdict import Finding
-
     found = Finding("V6", "a late write", "it was late", "r1", "A#1", at=(n,))
     text = timeline(history, replace(verdict, findings=(found,)))
     assert row(text, "reads its clock").startswith("!")
