@@ -1,0 +1,5 @@
+"""A module that bound a name early."""
+
+from subjects_points import function as function
+
+__all__ = ["function"]
