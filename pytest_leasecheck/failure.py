@@ -91,7 +91,7 @@ def _what(result: Result) -> Iterator[str]:
         if faults and verdict.missing:
             yield _one_line(f"also not shown: {'; '.join(verdict.missing)}")
         if faults and result.error is not None:
-            yield f"The script was not played to its end: {result.error}"
+            yield f"Besides, {result.error}"
     if result.error is not None and "\n" in str(result.error):
         yield str(result.error).partition("\n")[2]
     if result.outcome == "inconclusive":

@@ -61,6 +61,21 @@ def test_invariant_of_ones_own_fails_a_test(consumer: pytest.Pytester, leasechec
     )
 
 
+def test_invariant_that_raises_fails_and_hides_no_finding(
+    consumer: pytest.Pytester, leasecheck: Run
+) -> None:
+    add(
+        consumer,
+        "def shaky(history, verdict): return [][1]\n"
+        "def pytest_leasecheck_invariants(config): return [shaky]\n",
+    )
+    result = leasecheck("leasecheck/classic::finished")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("the invariant shaky raised IndexError: *")
+    result = leasecheck("leasecheck/classic::finished", subject="Stale")
+    result.stdout.fnmatch_lines(["V1 a stale write landed: *", "*the invariant shaky raised *"])
+
+
 def test_history_hook_sees_each_history(consumer: pytest.Pytester, leasecheck: Run) -> None:
     add(
         consumer,

@@ -93,7 +93,7 @@ def test_verdict_survives_a_stage_that_cant_be_healed(consumer: pytest.Pytester)
     result.stdout.fnmatch_lines(
         [
             "V1 a stale write landed: *",
-            "The script was not played to its end: worker 'A' did not continue",
+            "Besides, worker 'A' did not continue",
         ]
     )
 
