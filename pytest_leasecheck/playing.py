@@ -128,7 +128,7 @@ class Player:
             return replace(result, error=result.error or error)
         answers = hook.pytest_leasecheck_invariants(config=self._config)
         added = (invariant for answer in answers for invariant in answer)
-        error = result.error
+        failed = result.error
         for invariant in (*scenario.also, *added):
             try:
                 verdict = _with(verdict, tuple(invariant(history, verdict)))
@@ -136,9 +136,9 @@ class Player:
                 # What the others found is not thrown away for it.
                 name = getattr(invariant, "__qualname__", repr(invariant))
                 what = f"the invariant {name} raised {type(fault).__name__}: {fault}"
-                error = error or LeasecheckError(what)
+                failed = failed or LeasecheckError(what)
         hook.pytest_leasecheck_history(history=history, verdict=verdict, item=item)
-        return replace(result, verdict=verdict, error=error)
+        return replace(result, verdict=verdict, error=failed)
 
     def keep(self, result: Result) -> Result:
         """Save script and history of what failed, or of everything when asked; drop the rest."""
