@@ -8,6 +8,7 @@ out. Both see the same: every row, whatever wrote it. What they don't see: a cha
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,6 +58,18 @@ def shape_of(connection: sqlite3.Connection, table: str) -> Shape:
     return Shape(columns, tuple(columns.index(name) + offset for name in keyed) or (0,), rowid)
 
 
+def defaults_of(
+    connection: sqlite3.Connection, table: str, columns: Collection[str]
+) -> dict[str, Any]:
+    """What these columns hold in a row that nobody has written them in; none of generated ones."""
+    defaults: dict[str, Any] = {}
+    for row in connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall():
+        if row[1] in columns and row[6] == 0:
+            sql = f"SELECT {row[4]}" if row[4] is not None else "SELECT NULL"
+            ((defaults[row[1]],),) = connection.execute(sql)
+    return defaults
+
+
 class Table:
     """One declared table, as last read."""
 
@@ -100,18 +113,31 @@ class Table:
         old_shape, self._shape, self._rows, self._count = self._shape, shape, rows, len(rows)
         changed = compared(self._name, (old_shape, before), (shape, rows))
         if shape.columns != old_shape.columns:
-            changed = self._without_mere_columns(changed, old_shape, shape)
+            changed = self._without_mere_columns(connection, changed, old_shape, shape)
         self._choose(connection)
         return changed
 
     def _without_mere_columns(
-        self, changes: list[WireChange], before: Shape, after: Shape
+        self,
+        connection: sqlite3.Connection,
+        changes: list[WireChange],
+        before: Shape,
+        after: Shape,
     ) -> list[WireChange]:
-        """A migration writes no row just by giving it a column, or taking one."""
+        """A migration writes no row just by giving it a column, or taking one.
+
+        A column that comes with another value than its default was written, in the same commit.
+        """
         both = set(before.columns) & set(after.columns)
+        added = defaults_of(connection, self._name, set(after.columns) - both)
         kept = []
         for table, key, old, new in changes:
-            if old is None or new is None or any(old[name] != new[name] for name in both):
+            if (
+                old is None
+                or new is None
+                or any(old[name] != new[name] for name in both)
+                or any(new[name] != value for name, value in added.items())
+            ):
                 kept.append((table, key, old, new))
             else:
                 self._before_migration.setdefault(key, old)
