@@ -141,6 +141,8 @@ def names_of(declaration: Declaration) -> Iterator[tuple[str, str, str]]:
         yield "runs.id", runs.table, column
     if runs.status:
         yield "runs.status", runs.table, runs.status
+    if runs.key:
+        yield "runs.key", runs.table, runs.key
     yield from _lease_names(declaration)
     for at, writes in enumerate(declaration.writes):
         yield f"writes[{at}].table", writes.table, ""
@@ -149,8 +151,11 @@ def names_of(declaration: Declaration) -> Iterator[tuple[str, str, str]]:
     for at, counter in enumerate(declaration.counters):
         yield f"counters[{at}].table", counter.table, ""
         yield f"counters[{at}].column", counter.table, counter.column
-        if counter.most:
+        if isinstance(counter.most, str):
             yield f"counters[{at}].most", counter.table, counter.most
+        for table, conditions in counter.of.items():
+            for column in conditions:
+                yield f"counters[{at}].of", table, column
     steps, decisions, effects = (
         declaration.steps, declaration.reconciliations, declaration.effects
     )  # fmt: skip

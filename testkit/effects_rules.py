@@ -91,6 +91,8 @@ def late_starts(given: Facts) -> Iterator[Finding]:
     if not given.claims("checks_expiry"):
         return
     for ask in given.owned.asks:
+        if ask.unlooked and given.claims("validates"):
+            yield _unchecked(given, ask)
         if not ask.late:
             continue
         tenure = given.owned.tenure(ask.run_id, ask.tenure)
@@ -101,6 +103,52 @@ def late_starts(given: Facts) -> Iterator[Finding]:
             f" {ask.event.n}{token}, when by its own clock its lease had lapsed.",
             ask.run_id or "", ask.event.who, (), (ask.event.n,),
         )  # fmt: skip
+
+
+def _unchecked(given: Facts, ask: facts.Ask) -> Finding:
+    """The start of one that did not look at its lease again."""
+    tenure = given.owned.tenure(ask.run_id, ask.tenure)
+    token = f" ({tokened(tenure)})" if tenure else ""
+    lost = f"it {ending(tenure)}" if tenure and tenure.until is not None else "it had lapsed"
+    text = (
+        f"{ask.event.who} asked for effect {ask.event.name!r} of run {ask.run_id!r} at event"
+        f" {ask.event.n}{token} and had last looked at its lease at event {ask.unlooked}; since"
+        f" then {lost}."
+    )
+    victims = (tenure.ended_by,) if tenure and tenure.ended_by else ()
+    return Finding("V7", "an unchecked start", text, ask.run_id or "", ask.event.who, victims,
+                   (ask.unlooked, ask.event.n))  # fmt: skip
+
+
+def unasked(given: Facts) -> Iterator[Finding]:
+    """V4 for lost requests: one that may have been carried out isn't made again unasked.
+
+    Judged for a subject that claims `asks_first`, whoever asked the provider about the key.
+    """
+    if not given.claims("asks_first"):
+        return
+    outcomes = {
+        (item.event.who, item.event.request): item.event.outcome for item in given.owned.decisions
+    }
+    last: dict[str, facts.Ask] = {}
+    for ask in given.owned.asks:
+        event = ask.event
+        if event.key is None or event.store != "provider":
+            continue
+        before = last.get(event.key)
+        last[event.key] = ask
+        if before is None or (before.run_id, before.tenure) == (ask.run_id, ask.tenure):
+            continue
+        known = outcomes.get((before.event.who, before.event.request), "")
+        if known in ("refused", "failed") or ask.asked_about > before.event.n:
+            continue
+        text = (
+            f"{event.who} asked for effect {event.name!r} of run {ask.run_id!r} again at event"
+            f" {event.n}, and nobody had asked the provider about key {event.key!r} since"
+            f" {before.event.who}'s request at event {before.event.n}, whose outcome was lost."
+        )
+        yield Finding("V4", "an effect was retried unasked", text, ask.run_id or "", event.who,
+                      (), (before.event.n, event.n))  # fmt: skip
 
 
 def ran_twice(given: Facts) -> Iterator[Finding]:

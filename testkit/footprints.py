@@ -37,7 +37,9 @@ class Touch(NamedTuple):
 class Ask(NamedTuple):
     """A request for an effect; `tenure` it was made from, and whether that was `over` by then.
 
-    `late`: by the clock that its worker read last, the lease had lapsed.
+    `late`: by the clock that its worker read last, the lease had lapsed. `unlooked`: the worker
+    came to it with its lease lost since this event, its last look; 0 when it had looked.
+    `asked_about`: when the provider was last asked what became of its key; 0 for never.
     """
 
     event: EffectAsked
@@ -45,6 +47,8 @@ class Ask(NamedTuple):
     tenure: int | None
     over: bool
     late: bool
+    unlooked: int = 0
+    asked_about: int = 0
 
 
 class Decision(NamedTuple):
@@ -135,11 +139,21 @@ class Miscount(NamedTuple):
 
 
 class Twin(NamedTuple):
-    """A second row appeared for a run's id."""
+    """A second row appeared for a run's id, or with a `key` a second run, beside the `first`."""
 
     n: int
     run_id: str
     who: str
+    key: Value = None
+    first: str = ""
+
+
+class Left(NamedTuple):
+    """A call returned, and its worker still held a run under a live lease."""
+
+    n: int
+    run_id: str
+    tenure: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +185,7 @@ class Ownership:
     skew_takes: tuple[SkewTake, ...]
     miscounts: tuple[Miscount, ...]
     twins: tuple[Twin, ...]
+    left: tuple[Left, ...]
     runs: Mapping[str, RunEnd]
     lives: Mapping[str, Life]
     #: Tenure by run and number.

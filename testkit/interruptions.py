@@ -130,8 +130,10 @@ def _tried_again(lost: Tenure, last: _Found, asked: dict[tuple[str, int], int]) 
 
 
 def _settled(touch: facts.Touch, spec: Steps) -> frozenset[str]:
-    """Steps that a holder brought to rest itself in the commit that ended its tenure."""
-    if touch.holder is None or touch.tenure != touch.holder:
+    """Steps that a holder, or an operator, brought to rest in the commit that ended a tenure."""
+    # An operator who edits (who restores a backup, too) has decided what the step is.
+    edited = any(kind.startswith("operator") for kind in touch.kinds)
+    if touch.holder is None or (touch.tenure != touch.holder and not edited):
         return frozenset()
     unsettled = {*spec.started, *spec.interrupted}
     return frozenset(

@@ -68,6 +68,20 @@ def renewals(given: Facts) -> Iterator[Finding]:
                           act.who, (), (act.n,))  # fmt: skip
 
 
+def left_behind(given: Facts) -> Iterator[Finding]:
+    """V5 for calls: one that returns gives its lease back at once, where that is claimed."""
+    if not given.claims("releases"):
+        return
+    for item in given.owned.left:
+        tenure = given.owned.by_number[item.run_id, item.tenure]
+        text = (
+            f"{tenure.who}'s call returned at event {item.n} and left run {item.run_id!r} leased"
+            f" ({tokened(tenure)}): others must wait for an owner that does nothing any more."
+        )
+        yield Finding("V5", "a call left its lease behind", text, item.run_id, tenure.who, (),
+                      (tenure.since, item.n))  # fmt: skip
+
+
 def takes(given: Facts) -> Iterator[Finding]:
     """V7 between workers: no live lease is taken or released by another."""
     if given.declaration.runs.lease.expires_at is None:
@@ -105,8 +119,12 @@ def late_writes(given: Facts) -> Iterator[Finding]:
     if not given.claims("checks_expiry"):
         return
     for act, touch in acts_of(given):
-        if act.kind in ("late-write", "late-finish") and not _is_outcome(given, touch):
+        pauses = act.kind == "late-release" and touch.after.waiting and not touch.before.waiting
+        if pauses or (
+            act.kind in ("late-write", "late-finish") and not _is_outcome(given, touch)
+        ):
             what = "finished" if act.kind == "late-finish" else "went on with"
+            what = "paused" if pauses else what
             tenure = given.owned.tenure(act.run_id, act.tenure)
             token = f" ({tokened(tenure)})" if tenure else ""
             text = (

@@ -131,7 +131,8 @@ def live_owners(given: Facts, history: History) -> Iterator[Finding]:
     """V7: a working owner with a heartbeat keeps its lease while time passes.
 
     Judged where the script let time pass with timers (`advance`), not where it set the clock past
-    every expiry; not for a worker that was stopped, or held in its heartbeat, or beside a lock.
+    every expiry; not for a worker that was stopped, or held in its heartbeat, or whose write lock
+    somebody else held within the last half of its lease: before that, there was time to try again.
     """
     if not given.claims("heartbeats"):
         return
@@ -145,7 +146,8 @@ def live_owners(given: Facts, history: History) -> Iterator[Finding]:
         life = given.owned.lives.get(tenure.who)
         if life is None or not life.alive_at(lapse.n) or life.stopped_between(since, lapse.n):
             continue
-        if _is_kept_from_beating(history.events, tenure.who, since, lapse.n):
+        half_ns = given.declaration.lease_ttl_ms * 500_000
+        if _is_kept_from_beating(history.events, tenure.who, since, lapse.n, half_ns=half_ns):
             continue
         yield Finding(
             "V7", "a live owner lost its lease",
@@ -175,9 +177,12 @@ def _recovers(given: Facts, tenure: Tenure, first: int, last: int) -> bool:
     )  # fmt: skip
 
 
-def _is_kept_from_beating(events: tuple[Event, ...], who: str, since: int, until: int) -> bool:
+def _is_kept_from_beating(
+    events: tuple[Event, ...], who: str, since: int, until: int, *, half_ns: int
+) -> bool:
     """Whether the script itself held the heartbeat, or the write lock that it needs."""
     locked = False
+    late_ns = next(event.at_ns for event in events if event.n == until) - half_ns
     held: dict[str, str] = {}
     for event in events:
         if event.n > until:
@@ -192,6 +197,11 @@ def _is_kept_from_beating(events: tuple[Event, ...], who: str, since: int, until
                 held[event.thread] = event.point
             else:
                 held.pop(event.thread, None)
-        elif isinstance(event, ClockMoved) and event.n >= since and locked:
+        elif (
+            isinstance(event, ClockMoved)
+            and locked
+            and event.n >= since
+            and event.to_ns > late_ns
+        ):
             return True
     return any(point.startswith(("sql:", "txn:", "heartbeat")) for point in held.values())

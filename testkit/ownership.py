@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from . import footprints as facts
+from .counting import Counting
 from .history import (
     Acted,
     Change,
@@ -30,9 +31,12 @@ from .history import (
     Passed,
     Returned,
     RolledBack,
+    Row,
     Statement,
+    Value,
 )
 from .lives import lives_of
+from .looks import Looks
 from .ownership_state import Claim, Run, freeze
 from .readings import Readings
 from .receipts import Receipts
@@ -42,7 +46,7 @@ from .tenancy import Tenancy
 
 _COLLECTED: Final = (
     "acts", "touches", "asks", "decisions", "lapses", "wakes", "misfits", "token_faults",
-    "growths", "edge_takes", "skew_takes", "miscounts", "twins",
+    "growths", "edge_takes", "skew_takes", "miscounts", "twins", "left",
 )  # fmt: skip
 
 
@@ -75,9 +79,14 @@ class _Fold:
         self.moved_by = ""
         self.commits = 0
         self.clock_seen = False
-        self.miscounted: set[tuple[str, str]] = set()
         self._reapers: Final = {f"call:{name}" for name in declaration.reapers}
-        self._counts: Final = bool(declaration.counters)
+        self._counts: Final = Counting(declaration.counters) if declaration.counters else None
+        self.looks: Final = Looks(self.reader.lease_table)
+        #: The run that each key started, and the runs that were a second one of their key.
+        self.keys: Final[dict[Value, str]] = {}
+        self.second: Final[set[str]] = set()
+        #: Whether the script holds the write lock.
+        self.locked = False
         self._open()
 
     def _open(self) -> None:
@@ -118,12 +127,12 @@ class _Fold:
             ClockRead: self._clock_read,
             ClockMoved: self._clock_moved,
             Passed: self._passed,
-            Returned: self._woke,
+            Returned: self._returned,
             RolledBack: self.times.over,
             EffectAsked: self._asked,
             EffectDecided: self._decided,
             LookedUp: self._looked_up,
-            Acted: self.times.acted,
+            Acted: self._acted,
         }
 
     def _finish(self) -> facts.Ownership:
@@ -155,6 +164,7 @@ class _Fold:
     def _clock_read(self, event: ClockRead) -> None:
         self.clock_seen = True
         self.times.read(event)
+        self.looks.looked(event)
         self._woke(event)
 
     def _clock_moved(self, event: ClockMoved) -> None:
@@ -162,15 +172,33 @@ class _Fold:
         if event.to_ns >= self.tenancy.soonest:
             self.tenancy.lapse(event.n, event.to_ns, event.why)
 
+    def _acted(self, event: Acted) -> None:
+        self.times.acted(event)
+        verb = event.text.split(" ", 1)[0]
+        self.locked = verb == "lock" or (self.locked and verb not in ("unlock", "heal"))
+
+    def _returned(self, event: Returned) -> None:
+        """A call returned: what it still holds, unless the lock kept it from giving it back."""
+        for run in self.runs.values():
+            claim, expiry = run.current, run.view.expiry
+            if claim is None or claim.who != event.who or self.locked:
+                continue
+            if expiry is None or not expiry.lapsed(event.at_ns + self.times.skew(event.who)):
+                self.found["left"].append(facts.Left(event.n, run.run_id, claim.number))
+        self._woke(event)
+
     def _statement(self, event: Statement) -> None:
         self.times.stated(event)
+        self.looks.looked(event)
         self._woke(event)
 
     def _looked_up(self, event: LookedUp) -> None:
         self.looked_up.add((event.who, event.key))
+        self.looks.looked_up(event)
         self._woke(event)
 
     def _passed(self, event: Passed) -> None:
+        self.looks.passed(event)
         point = event.point
         if point.startswith(("txn:", "sql:")):
             if event.phase == "before":
@@ -200,7 +228,10 @@ class _Fold:
             read = self.times.last_read(event.who, event.thread)
             now = read.value_ns if read else event.at_ns + self.times.skew(event.who)
             late = run.view.expiry.lapsed(now)
-        ask = facts.Ask(event, run_id, claim.number if claim else None, over, late)
+        unlooked = self.looks.unlooked(event, run, claim, skew_ns=self.times.skew(event.who))
+        asked_about = self.looks.asked_about(event.key)
+        number = claim.number if claim else None
+        ask = facts.Ask(event, run_id, number, over, late, unlooked, asked_about)
         self.asks[event.who, event.request] = ask
         self.found["asks"].append(ask)
         self.receipts.issue(ask)
@@ -259,8 +290,8 @@ class _Fold:
                 reaper=reaper, beating="heartbeat" in inside,
             )  # fmt: skip
             run.touched, run.last = True, event.n
-        if self._counts:
-            self._count(event)
+        if self._counts is not None:
+            self.found["miscounts"] += self._counts.after(event, self.tables, self.runs.values())
         self.times.over(event)
         self._woke(event)
 
@@ -321,7 +352,24 @@ class _Fold:
                 continue
             if own and rows and change.key not in rows:
                 self.found["twins"].append(facts.Twin(event.n, run_id, event.who))
+            if own:
+                self._note_key(event, run_id, row)
             rows[change.key] = row
+
+    def _note_key(self, event: Commit, run_id: str, row: Row) -> None:
+        """A run whose key has started another one, which is still there."""
+        column = self.reader.declaration.runs.key
+        key = row.get(column) if column else None
+        if key is None or run_id in self.second:
+            return
+        first = self.keys.setdefault(key, run_id)
+        if first == run_id:
+            return
+        if not self._run(first).rows:  # deleted, and its key with it
+            self.keys[key] = run_id
+            return
+        self.second.add(run_id)
+        self.found["twins"].append(facts.Twin(event.n, run_id, event.who, key, first))
 
     def _misfit(self, change: Change, event: Commit, *, known: bool) -> None:
         run_of = self.reader.run_of.get(change.table)
@@ -338,26 +386,6 @@ class _Fold:
             what = "came back" if change.old is None and run_id in self.runs else what
         misfit = facts.Misfit(event.n, event.who, change.table, run_id, what, change)
         self.found["misfits"].append(misfit)
-
-    def _count(self, event: Commit) -> None:
-        """Counters against holders, when either may have moved."""
-        holders = sum(run.view.held for run in self.runs.values())
-        for counter in self.reader.declaration.counters:
-            rows = list(self.tables.get(counter.table, {}).values())
-            says = sum(as_token(row.get(counter.column)) or 0 for row in rows)
-            most = None
-            wrong = bool(rows) and says != holders
-            for row in rows:
-                value = as_token(row.get(counter.column)) or 0
-                bound = as_token(row.get(counter.most)) if counter.most else None
-                if value < 0 or (bound is not None and value > bound):
-                    wrong, most = True, bound
-            key = (counter.table, counter.column)
-            if wrong and key not in self.miscounted:
-                self.found["miscounts"].append(
-                    facts.Miscount(event.n, event.who, *key, says, holders, most)
-                )
-            (self.miscounted.add if wrong else self.miscounted.discard)(key)
 
     def _run(self, run_id: str) -> Run:
         run = self.runs.get(run_id)

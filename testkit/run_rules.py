@@ -30,8 +30,13 @@ def stale_writes(given: Facts) -> Iterator[Finding]:
         lost = given.owned.tenure(act.run_id, act.tenure)
         if lost is None or (touch.before.done and lost.ended == "cancelled"):
             continue
-        only_effects = effects is not None and all(
-            change.table == effects.table for change in touch.changes
+        stored = {change.table for change in touch.changes}
+        # An effect's transaction may touch the run's own row, to see that the lease is held.
+        only_effects = (
+            effects is not None
+            and act.kind == "stale-write"
+            and effects.table in stored
+            and stored <= {effects.table, given.declaration.runs.table}
         )
         title = "a stale effect was accepted" if only_effects else "a stale write landed"
         what = {"stale-write": "changed", "stale-finish": "finished"}.get(act.kind, "released")
@@ -60,7 +65,10 @@ def _rewrites(
 ) -> Iterator[Finding]:
     by, at = finishers.get(touch.run_id, ("somebody before the first event", 0))
     culprit, victims = _blamed(given, touch, by)
-    if "rewrites-terminal" in touch.kinds:
+    cancelled = "operator-cancel" in touch.kinds and touch.before.done and touch.after.done
+    if "rewrites-terminal" in touch.kinds or (
+        cancelled and touch.before.status != touch.after.status
+    ):
         if not touch.after.done:
             what = f"took it up again ({touch.before.status!r} became {touch.after.status!r})"
         else:
@@ -93,6 +101,8 @@ def _second_results(
     operator = any(kind == "submit" or kind.startswith("operator") for kind in touch.kinds)
     for change in touch.changes:
         new = change.new
+        if new is None:  # the next row of this key is another step's
+            results.pop((change.table, change.key), None)
         if new is None or operator:
             continue
         if steps is not None and change.table == steps.table:
@@ -179,17 +189,30 @@ def counts(given: Facts) -> Iterator[Finding]:
     """V8: counters equal live holders, and stay within their bounds."""
     for item in given.owned.miscounts:
         bound = f", with {item.most} as its bound" if item.most is not None else ""
+        counter = next(
+            one for one in given.declaration.counters
+            if (one.table, one.column) == (item.table, item.column)
+        )  # fmt: skip
+        whom = f"rows of {', '.join(counter.of)} count" if counter.of else "runs are held"
         yield Finding(
             "V8", "a count was wrong",
             f"after {item.who}'s commit at event {item.n}, {item.table}.{item.column} says"
-            f" {item.says}{bound}, and {item.holders} runs are held.",
+            f" {item.says}{bound}, and {item.holders} {whom}.",
             "", item.who, (), (item.n,),
         )  # fmt: skip
 
 
 def twins(given: Facts) -> Iterator[Finding]:
-    """V9 for runs: one run per id."""
+    """V9 for runs: one run per id, and per key."""
     for item in given.owned.twins:
+        if item.first:
+            yield Finding(
+                "V9", "one key, two runs",
+                f"{item.who} started run {item.run_id!r} at event {item.n} by key {item.key!r},"
+                f" which had started run {item.first!r}: both can be executed.",
+                item.run_id, item.who, (), (item.n,),
+            )  # fmt: skip
+            continue
         yield Finding(
             "V9", "one run id, two runs",
             f"{item.who} made a second row for run {item.run_id!r} at event {item.n}: both can be"

@@ -30,6 +30,8 @@ CAPABILITIES = frozenset(
         "asks_approval",  # a run may wait for an operator
         "heartbeats",  # a live owner keeps its lease through a long call
         "asks_provider",  # its effects go to the stage's provider, which is asked when in doubt
+        "asks_first",  # no lost request is made again before the provider was asked about its key
+        "validates",  # the lease is looked at again immediately before each effect
     }
 )
 
@@ -78,7 +80,8 @@ class RunTable:
     """The table of runs. `terminal` statuses are final; in `waiting` ones a run rightly rests.
 
     `gone`: a finished run's row is deleted. `id` may be several columns (its run id is then their
-    values joined by '/').
+    values joined by '/'). `key`: the column with the idempotency key that started the run, of which
+    there may be one run only.
     """
 
     table: str
@@ -88,6 +91,7 @@ class RunTable:
     terminal: Collection[str | int] = frozenset()
     waiting: Collection[str | int] = frozenset()
     gone: bool = False
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +150,17 @@ class EffectRows:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A count that must equal the live holders: `column` of `table`, at most column `most`."""
+    """A count that must equal the live holders: `column` of `table`, summed over its rows.
+
+    In no row is it more than `most`, a number or another column. Holders are the runs that are
+    held, or with `of` the rows of those tables that have such column values
+    (`{"steps": {"holds_slot": {1}}}`).
+    """
 
     table: str
     column: str
-    most: str | None = None
+    most: str | int | None = None
+    of: Mapping[str, Mapping[str, Collection[str | int]]] = field(default_factory=dict)
 
 
 class Subject:
@@ -246,7 +256,7 @@ class Declaration:
         named = [self.runs.table, lease.table]
         named += [lease.expires_at.table] if isinstance(lease.expires_at, Beat) else []
         named += [writes.table for writes in self.writes]
-        named += [counter.table for counter in self.counters]
+        named += [name for counter in self.counters for name in (counter.table, *counter.of)]
         parts: tuple[Steps | Reconciliations | EffectRows | None, ...] = (
             self.steps,
             self.reconciliations,

@@ -646,6 +646,201 @@ def test_one_run_id_two_runs():
     only(s, "one run id, two runs")
 
 
+def test_counts_may_be_of_rows_and_have_a_number_as_their_bound():
+    counter = Counter("slots", "used", most=1, of={"steps": {"status": frozenset({"started"})}})
+    declaration = replace(FULL, counters=(counter,))
+
+    def story(used):
+        s = Story(declaration)
+        s.given(s.set("slots", 1, used=0))
+        s.spawn("A#1")
+        s.submit()
+        s.claim("A#1")  # a run that is held, with no step started, holds no slot
+        s.reads("A#1")
+        s.commit(
+            "A#1", s.set("steps", ("r1", "pay"), status="started"), s.set("slots", 1, used=used)
+        )
+        return s
+
+    assert "a count was wrong" not in faults(story(1))
+    assert "says 0, with" not in only_of(story(0), "a count was wrong").text
+    assert "0, and 1 rows of steps count" in only_of(story(0), "a count was wrong").text
+    assert "says 2, with 1 as its bound" in only_of(story(2), "a count was wrong").text
+
+
+def only_of(s, title):
+    """The one finding of this title, whatever else there is."""
+    (finding,) = [one for one in s.judge().findings if one.title == title]
+    return finding
+
+
+def test_one_key_two_runs():
+    declaration = replace(FULL, runs=replace(FULL.runs, key="order_key"))
+
+    def story(*keys, delete=False):
+        s = Story(declaration)
+        s.spawn("A#1", "B#1")
+        s.submit("r1", order_key=keys[0])
+        s.submit("r2", order_key=keys[1])
+        if delete:
+            s.operator(s.delete("runs", "r1"), job="edit")
+            s.submit("r3", order_key=keys[0])
+        return s
+
+    finding = only_of(story("order 7", "order 7"), "one key, two runs")
+    assert "by key 'order 7', which had started run 'r1'" in finding.text
+    assert "one key, two runs" not in faults(story("order 7", "order 8"))
+    assert "one key, two runs" not in faults(story(None, None))
+    assert "one key, two runs" not in faults(story("order 7", "order 8", delete=True))
+
+
+def test_a_call_left_its_lease_behind():
+    def story(*, release=False, lapse=False, lock=False):
+        s = started()
+        s.act("lock" if lock else "run A")
+        if release:
+            s.release("A#1")
+        if lapse:
+            s.advance(TTL + 1)
+        s.returned("A#1")
+        return s
+
+    title = "a call left its lease behind"
+    assert title in faults(story())
+    assert "left run 'r1' leased (tenure 1, token 1)" in only_of(story(), title).text
+    assert title not in faults(story(release=True))
+    assert title not in faults(story(lapse=True))
+    assert title not in faults(story(lock=True))
+
+
+def test_an_unchecked_start():
+    claims = FULL.capabilities | {"validates"}
+
+    def story(*, look=False, held_there=False, over=True, claimed=True):
+        s = started(replace(FULL, capabilities=claims if claimed else FULL.capabilities))
+        s.spawn("B#1")
+        s.reads("A#1")
+        if held_there:
+            s.passed("A#1", "effect:charge", held=True)
+        s.expire()
+        if over:
+            s.claim("B#1", token=2)
+        if look:
+            s.reads("A#1")
+        if not held_there:
+            s.passed("A#1", "effect:charge")
+        s.ask("A#1", token=1)
+        return s
+
+    title = "an unchecked start"
+    assert "since then it was taken over by B#1" in only_of(story(), title).text
+    assert "since then it had lapsed" in only_of(story(over=False), title).text
+    for honest in ({"look": True}, {"held_there": True}, {"claimed": False}):
+        assert title not in faults(story(**honest))
+
+
+def test_an_effect_was_retried_unasked():
+    claims = FULL.capabilities | {"asks_first"}
+
+    def story(*, asks=False, outcome="accepted", claimed=True):
+        s = started(replace(FULL, capabilities=claims if claimed else FULL.capabilities))
+        s.spawn("B#1")
+        s.effect("A#1", outcome=outcome, token=1, key="r1/0")
+        s.expire()
+        s.claim("B#1", token=2)
+        if asks:
+            s.look_up("B#1", "r1/0")
+        s.effect("B#1", outcome="replayed", token=2, key="r1/0")
+        return s
+
+    title = "an effect was retried unasked"
+    assert "about key 'r1/0' since A#1's request" in only_of(story(), title).text
+    for honest in ({"asks": True}, {"outcome": "failed"}, {"claimed": False}):
+        assert title not in faults(story(**honest))
+
+
+def test_a_cancel_does_not_rewrite_an_end():
+    def story(status):
+        s = started()
+        s.finish("A#1", status=status)
+        s.operator(s.set("runs", "r1", status="cancelled"))
+        return s
+
+    finding = only(story("done"), "a finished run was changed")
+    assert "finished by A#1" in finding.text
+    assert "changed its end from 'done' to 'cancelled'" in finding.text
+    assert faults(story("cancelled")) == []
+
+
+def test_a_row_that_comes_after_a_deleted_one_has_a_result_of_its_own():
+    s = started()
+    s.start_step("A#1")
+    s.end_step("A#1")
+    s.finish("A#1")
+    s.operator(s.delete("steps", ("r1", "pay")), s.delete("runs", "r1"), job="edit")
+    s.submit()
+    s.claim("A#1", token=2)
+    s.start_step("A#1")
+    s.end_step("A#1", result="another")
+    s.finish("A#1")
+    assert faults(s) == []
+
+
+def test_a_restored_backup_takes_back_what_was_started():
+    s = started()
+    s.start_step("A#1")
+    s.kill("A#1")
+    s.operator(
+        s.set("runs", "r1", status="queued", owner=None, expires=None, token=0),
+        s.set("steps", ("r1", "pay"), status="pending"),
+        job="edit",
+    )
+    s.spawn("B#1")
+    s.claim("B#1", token=2)
+    s.start_step("B#1")
+    s.end_step("B#1")
+    s.finish("B#1")
+    assert faults(s) == []
+
+
+def test_a_pause_under_a_lapsed_lease_is_late_and_a_release_is_not():
+    def story(status):
+        s = started()
+        s.advance(TTL + 1)
+        s.release("A#1", status=status)
+        return s
+
+    assert "paused run 'r1'" in only_of(story("waiting"), "a late write").text
+    assert "a late write" not in faults(story("queued"))
+
+
+def test_an_effect_that_touches_its_run_is_an_effect_all_the_same():
+    s = started()
+    s.spawn("B#1")
+    s.expire()
+    s.claim("B#1", token=2)
+    s.commit(
+        "A#1", s.set("runs", "r1", result="touched"),
+        s.set("effects", "k", run_id="r1", token=1, name="charge"),
+    )  # fmt: skip
+    assert "a stale effect was accepted" in faults(s)
+
+
+def test_a_lock_that_was_let_go_in_time_is_no_excuse():
+    def story(locked_until):
+        s = started(BEATING)
+        s.act("lock")
+        for at in range(10, 50, 10):
+            if at > locked_until:
+                s.act("unlock")
+            s.act("advance 10s")
+            s.advance(10)
+        return faults(s)
+
+    assert story(10) == ["a live owner lost its lease"]
+    assert story(30) == []
+
+
 def test_one_key_two_effects():
     s = started()
     s.effect("A#1", key="k")
