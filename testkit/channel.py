@@ -150,8 +150,9 @@ class Channel:
         except (OSError, EOFError):
             os.kill(os.getpid(), signal.SIGKILL)
             raise
-        self.answers[me] = self.answers.get(me, 0) + 1
+        # It runs before it counts as answered: else, in between, it would seem to rest again.
         self.waits.pop(me, None)
+        self.answers[me] = self.answers.get(me, 0) + 1
         self.arm(armed)
         return answer
 
