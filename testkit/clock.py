@@ -7,6 +7,7 @@ process. The kit's own deadlines use real time, taken here before anything is pa
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import threading
 import time
@@ -22,6 +23,7 @@ real_sleep: Final = time.sleep
 START_NS: Final = 1_893_456_000 * 10**9
 #: How many workers one page serves.
 SLOTS: Final = 500
+_readings: Final = itertools.count()
 _NOW, _TURNSTILE, _FIRST = 0, 1, 8
 
 
@@ -70,8 +72,12 @@ class ClockPage:
 
 
 def monotonic_ns(page: ClockPage) -> int:
-    """A stage's `time.monotonic_ns`: the same for all workers, as on one machine, and unskewed."""
-    return page.now_ns() - START_NS + 10**12
+    """A stage's `time.monotonic_ns`: the same for all workers, as on one machine, and unskewed.
+
+    Each reading takes a nanosecond, or a loop that waits until time is *past* its deadline would
+    never end at it.
+    """
+    return page.now_ns() - START_NS + 10**12 + next(_readings)
 
 
 class WorkerClock:

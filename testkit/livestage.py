@@ -28,6 +28,8 @@ from .provider import Decision, Delayed, Provider, Request
 #: A pattern as it travels: name, ordinal, phase.
 WirePattern = tuple[str, int | None, str]
 _PATIENCE_MS: Final = (2, 5, 10, 20, 50)
+#: What may end by itself is called rest only when it has lasted this long.
+_LASTING_S: Final = 1.0
 
 
 class LiveStage:
@@ -226,6 +228,7 @@ class LiveStage:
     def settle(self, *movers: WorkerProcess) -> None:
         """Serve everyone until the movers are at rest. Raises `Unsettled` at the deadline."""
         deadline = real_monotonic() + self._deadline_s
+        lasting = real_monotonic() + _LASTING_S
         patience = iter(_PATIENCE_MS)
         pause_ms = next(patience)
         while not all(worker.settled for worker in movers):
@@ -234,7 +237,7 @@ class LiveStage:
             pause_ms = next(patience, _PATIENCE_MS[-1])
             for worker in movers:
                 if not worker.settled:
-                    self._look_from_outside(worker, lasting=pause_ms == _PATIENCE_MS[-1])
+                    self._look_from_outside(worker, lasting=real_monotonic() > lasting)
             if real_monotonic() > deadline:
                 self._give_up([worker for worker in movers if not worker.settled])
 
@@ -269,7 +272,7 @@ class LiveStage:
                 self.gone(worker)
 
     def _look_from_outside(self, worker: WorkerProcess, *, lasting: bool) -> None:
-        """Is it at rest without having said so? On the wall clock only what lasts is rest."""
+        """Is it at rest without having said so? What may end by itself must have lasted."""
         logs.trim(worker.life.log)
         if processes.has_died(worker):
             self.leave(worker, worker.ended)
@@ -278,7 +281,8 @@ class LiveStage:
         # It may rest because it has just told us something: only silence after the look counts.
         if calls is None or self.serve(0):
             return
-        if set(calls) <= {"lock", "read", "loop"} and (self.page.virtual or lasting):
+        waits = {"lock", "read", "loop"} | ({"timed"} if lasting else set())
+        if set(calls) <= waits and (self.page.virtual or lasting):
             idle = "loop" in calls
             worker.quiet = "idle in its event loop" if idle else "waits for its own threads"
 

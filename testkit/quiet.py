@@ -23,7 +23,8 @@ _CALLS: Final = _ARM if platform.machine() == "aarch64" else _X86
 
 
 def rest_of(pid: int) -> tuple[str, ...] | None:
-    """What each thread of `pid` sleeps in (`lock`, `read`, `loop`, `sleep`, `other`), sorted.
+    """What each thread of `pid` sleeps in, sorted: `lock`, `timed` (a lock, with a timeout),
+    `read`, `loop`, `sleep` or `other`.
 
     None while any of them runs, or may have run between the two looks.
     """
@@ -64,10 +65,13 @@ def _look(pid: int) -> dict[str, tuple[int, str]] | None:
                 _field(status, "nonvoluntary_ctxt_switches:")
             )
             try:
-                number = int((base / "syscall").read_text().split()[0])
-            except (OSError, ValueError):  # not permitted here, or just returned from it
-                number = -1
-            threads[thread] = (switches, _CALLS.get(number, "other"))
+                words = (base / "syscall").read_text().split()
+                call = _CALLS.get(int(words[0]), "other")
+                # A futex whose fourth argument is a timeout ends by itself.
+                call = "timed" if call == "lock" and int(words[4], 16) else call
+            except (OSError, ValueError, IndexError):  # not permitted, or just returned from it
+                call = "other"
+            threads[thread] = (switches, call)
     except OSError:
         return None
     return threads

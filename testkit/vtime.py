@@ -15,6 +15,7 @@ import math
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final, Protocol
@@ -68,7 +69,8 @@ class Waits:
         channel.real_time = not page.virtual
         self._timed: dict[int, Timed] = {}
         self._joiners: dict[threading.Thread, list[_Waiter]] = {}
-        self._over: set[threading.Thread] = set()
+        self._over: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+        self._starting: Final = _thread.allocate_lock()
 
     def install(self) -> None:
         """Replace Python's own waits, and see threads end."""
@@ -203,16 +205,19 @@ class Waits:
     # -- the timekeeper ------------------------------------------------------------------------
 
     def _start_timekeeper(self) -> None:
-        if self.channel.timekeeper == 0:
-            ready = _thread.allocate_lock()
-            ready.acquire()
-            _thread.start_new_thread(self._keep_time, (ready,))
-            ready.acquire()
+        if self.channel.timekeeper:
+            return
+        with self._starting:  # two threads may come at once
+            if not self.channel.timekeeper:
+                ready = _thread.allocate_lock()
+                ready.acquire()
+                _thread.start_new_thread(self._keep_time, (ready,))
+                ready.acquire()
 
     def _keep_time(self, ready: Any) -> None:
         channel = self.channel
-        channel.timekeeper = _thread.get_ident()
         line = channel.own_line()
+        channel.timekeeper = _thread.get_ident()  # the lane knows its line: it may be rung now
         ready.release()
         try:
             while True:
