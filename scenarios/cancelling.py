@@ -64,7 +64,8 @@ SCENARIOS: Final = (
         requires=("cancel", "claim by A"),
         needs=frozenset({"cancels"}),
         variant="run lease",
-        also=(_released_with_the_run, _told_late, ends("CANCELLED"), says("A", {"r1": "CANCELLED"})),
+        also=(_released_with_the_run, _told_late, ends("CANCELLED"),
+              says("A", {"r1": "CANCELLED"})),
     ),
     Scenario(
         name="cancel_before_the_effect_lands",
@@ -129,13 +130,13 @@ SCENARIOS: Final = (
     Scenario(
         name="loser_appends_nothing",
         story=(
-            "A lost the run to B before the operator cancelled B's. A's call comes back: A was not"
+            "A lost the run to B before the operator cancelled B's. A's call is refused: A was not"
             " the one whose call ran when the operator cancelled, and appends nothing."
         ),
         script="""
             submit r1
             spawn A
-            until A effect:mail after
+            until A effect:charge before
             stop A
             expire
             spawn B
@@ -147,9 +148,10 @@ SCENARIOS: Final = (
             heal
             drain
         """,
-        requires=("take-over by B", "cancel", "stale attempt by A"),
+        requires=("take-over by B", "cancel", "stale effect attempt by A"),
         variant="run lease",
-        also=(_ends_with_the_cancel, ends("CANCELLED"), decided(("cancelled", "operator:operator"))),
+        also=(_ends_with_the_cancel, ends("CANCELLED"),
+              decided(("cancelled", "operator:operator"))),
     ),
     Scenario(
         name="cancel_of_what_nobody_holds",

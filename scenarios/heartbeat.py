@@ -169,6 +169,7 @@ SCENARIOS: Final = (
             expire
             spawn B
             until B {danger}
+            advance 1s
             cont A
             beat A
             run A

@@ -269,7 +269,7 @@ SCENARIOS: Final = (
             stop B
             expire
             spawn C
-            until C effect:mail before
+            until C txn:begin#2 before
             cont B
             run B
             run C

@@ -88,7 +88,7 @@ SCENARIOS: Final = (
             }),
             writes_nothing("B"),
         ),
-    ),  # fmt: skip
+    ),
     Scenario(
         name="now_is_the_consumers",
         story=(
@@ -226,7 +226,7 @@ SCENARIOS: Final = (
                 "step.tool_started", "step.tool_finished", "run.finished",
             ),
         ),
-    ),  # fmt: skip
+    ),
     Scenario(
         name="driver_does_not_rob_itself",
         story=(
@@ -267,4 +267,4 @@ SCENARIOS: Final = (
         holds=("V1", "V2", "V3", "V4", "V5", "V6"),
         also=(says("A", ["RunLeased", "RunLeased", "LeaseLost"]),),
     ),
-)
+)  # fmt: skip

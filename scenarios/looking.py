@@ -74,11 +74,11 @@ def kinds_of(history: History, run_id: str = "r1", n: int | None = None) -> list
 
 
 def commits_by(history: History, worker: str) -> list[Commit]:
-    """The commits of a worker (`A`) or of one of its incarnations (`A#2`)."""
+    """What a worker (`A`), or one of its incarnations (`A#2`), committed that changed a row."""
     return [
         event
         for event in history.events
-        if isinstance(event, Commit) and worker in (event.who, label(event.who))
+        if isinstance(event, Commit) and event.changes and worker in _names(event.who)
     ]
 
 
@@ -87,8 +87,12 @@ def returned_by(history: History, worker: str) -> list[Any]:
     return [
         event.error or _value(event.value)
         for event in history.events
-        if isinstance(event, Returned) and worker in (event.who, label(event.who))
+        if isinstance(event, Returned) and worker in _names(event.who)
     ]
+
+
+def _names(who: str) -> tuple[str, str]:
+    return who, label(who)
 
 
 def acted_at(history: History, text: str, *, nth: int = 1) -> int:

@@ -64,7 +64,7 @@ SCENARIOS: Final = (
             stop A
             expire
             spawn B
-            until B effect:mail before
+            until B txn:begin#2 before
             cont A
             run A
             run B
@@ -88,7 +88,7 @@ SCENARIOS: Final = (
             stop A
             expire
             spawn B
-            until B effect:answer before
+            until B txn:begin#2 before
             cont A
             run A
             run B
@@ -180,7 +180,7 @@ SCENARIOS: Final = (
             stop A
             expire
             spawn B
-            until B txn:commit#2 before
+            until B txn:begin#2 before
             cont A
             run A
             run B

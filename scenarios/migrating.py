@@ -27,9 +27,10 @@ def _migrated_once(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
         for worker in ("A", "B")
         for commit in commits_by(history, worker)
         for change in commit.changes
-        if change.table == "runs" and change.new and change.new.get("lease_owner") == PRE_LEASE_OWNER
+        if change.table == "runs"
+        and (change.new or {}).get("lease_owner") == PRE_LEASE_OWNER
         and not (change.old or {}).get("lease_owner")
-    ]  # fmt: skip
+    ]
     owners = [row["lease_owner"] for row in rows_of(history, "runs")]
     if len(granted) == 1:
         return ()

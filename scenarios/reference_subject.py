@@ -64,7 +64,7 @@ class ReferenceSubject(Subject):
             unit="ms",
         ),
     )
-    writes = (Writes("events", run="run_id", late_ok=True),)
+    writes: ClassVar[tuple[Writes, ...]] = (Writes("events", run="run_id", late_ok=True),)
     steps = Steps(
         "steps",
         run="run_id",

@@ -17,7 +17,8 @@ def _recovered_after(ttl_ms: int) -> Check:
     def check(history: History, verdict: Verdict) -> tuple[Finding, ...]:
         at = {event.n: event.at_ns for event in history.events}
         died = next(e.at_ns for e in history.events if isinstance(e, Ended) and e.who == "A#1")
-        taken = next((at[t.until] for t in verdict.tenures if t.ended == "taken over" and t.until), 0)
+        lost = next((one for one in verdict.tenures if one.ended == "taken over"), None)
+        taken = at[lost.until] if lost is not None and lost.until is not None else 0
         found_ms = (taken - died) // 1_000_000
         if found_ms == ttl_ms:
             return ()

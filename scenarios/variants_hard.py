@@ -37,7 +37,7 @@ class Hardened(RunLease):
 
         from pytest_leasecheck.testkit.reference import driver as driving
 
-        real, driving.Heartbeat = driving.Heartbeat, Watched  # type: ignore[misc]  # a stand-in
+        driving.Heartbeat = Watched  # type: ignore[attr-defined]  # a stand-in
         try:
             with self.opened(worker) as store:
 
@@ -52,7 +52,7 @@ class Hardened(RunLease):
                 tools = (reference.Tool("charge", run), outside_tool("mail", worker))
                 self.pursue(self.driver(worker, store, tools=tools), store.run("r1"))
         finally:
-            driving.Heartbeat = real  # type: ignore[misc]  # and back
+            driving.Heartbeat = heartbeat.Heartbeat  # type: ignore[attr-defined]  # and back
         return f"{len(found)} connections, {'all' if all(found) else 'not all'} hardened"
 
     def try_hostile(self, worker: Worker) -> dict[str, str]:
@@ -75,15 +75,17 @@ class Hardened(RunLease):
                 driver.start(f"p{number}", [reference.Step("echo", payload)])
             payloads = sum(
                 arrived == sent and store.steps(f"p{number}")[0].result == sent
-                for number, (arrived, sent) in enumerate(zip(came_back, _GOOD_PAYLOADS, strict=True))
+                for number, (arrived, sent) in enumerate(
+                    zip(came_back, _GOOD_PAYLOADS, strict=True)
+                )
             )
             bad = [_refusal(driver, f"b{n}", payload) for n, payload in enumerate(_BAD_PAYLOADS)]
             assert len(store.runs()) == before + len(_GOOD_PAYLOADS)
         return {
             "ids": f"{ids} of {len(_GOOD_IDS)} came back",
-            "refused ids": " ".join(f"{name} x{bad_ids.count(name)}" for name in sorted({*bad_ids})),
+            "refused ids": _counted(bad_ids),
             "payloads": f"{payloads} of {len(_GOOD_PAYLOADS)} came back",
-            "refused payloads": " ".join(f"{name} x{bad.count(name)}" for name in sorted({*bad})),
+            "refused payloads": _counted(bad),
         }
 
 
@@ -91,6 +93,10 @@ class BearsSkew(RunLease):
     """Says how much skew it bears, as long as its heartbeat beats in time."""
 
     bears_skew_ms: ClassVar[int] = reference.skew_borne_ms(reference.DEFAULT_LEASE_TTL_MS)
+
+
+def _counted(names: list[str]) -> str:
+    return " ".join(f"{name} x{names.count(name)}" for name in sorted({*names}))
 
 
 def _is_hard(connection: sqlite3.Connection) -> bool:

@@ -83,7 +83,7 @@ class ReadsOnly(RunLease):
 class Limited(RunLease):
     """One run at a time may be in `charge`. The slots' table is declared, so that it is seen."""
 
-    writes = (
+    writes: ClassVar[tuple[Writes, ...]] = (
         Writes("events", run="run_id", late_ok=True),
         Writes("tool_slots", run="pytest_leasecheck.scenarios.variants_tools:of_no_run"),
     )

@@ -33,7 +33,8 @@ def _all_in_one_commit(history: History, _verdict: Verdict) -> tuple[Finding, ..
 
 def _rests_released(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
     """While it waits, nobody holds the run."""
-    at = next((c.n for c in commits_by(history, "A") if "run.paused" in kinds_of(history, n=c.n)), 0)
+    mine = [commit.n for commit in commits_by(history, "A")]
+    at = next((n for n in mine if "run.paused" in kinds_of(history, n=n)), 0)
     row = rows_of(history, "runs", at)[0]
     if at and row["status"] == "WAITING_FOR_APPROVAL" and row["lease_owner"] is None:
         return ()

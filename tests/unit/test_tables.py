@@ -23,7 +23,9 @@ def migrated(db, *statements):
     return table, table.changes(db, reshaped=True)
 
 
-@pytest.mark.parametrize("column", ["owner TEXT", "token INTEGER NOT NULL DEFAULT 0", "at DEFAULT 'x'"])
+@pytest.mark.parametrize(
+    "column", ["owner TEXT", "token INTEGER NOT NULL DEFAULT 0", "at DEFAULT 'x'"]
+)
 def test_mere_column_is_no_write(db, column):
     table, changes = migrated(db, f"ALTER TABLE runs ADD COLUMN {column}")
     assert changes == []
