@@ -108,11 +108,11 @@ class WorkerProcess:
         words = [_words(rest) for rest in sorted(self.rests.values(), key=lambda r: r.arrived)]
         for until, _ident in self.timers():
             words.append(f"waits {max(0, until - now_ns) / 1e9:g} s more")
-        if self.quiet:
-            words.append(self.quiet)
-        elif not words and self.settlement is not None:
+        if not words and self.settlement is not None:
             kinds = {wait for _, _, wait, _, _ in self.settlement[2]}
             words += [word for kind, word in _BY_ITSELF.items() if kind in kinds][:1]
+        if not words and self.quiet:  # how it was found out must not show in a history
+            words.append(self.quiet)
         if self.stopped:
             words.append("stopped")
         return "; ".join(words) or "runs"
