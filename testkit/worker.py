@@ -175,6 +175,7 @@ def points_reach(channel: Channel, name: str) -> None:
 
 
 _current: Channel | None = None
+_worker: Worker | None = None
 
 
 def point(name: str) -> None:
@@ -190,6 +191,15 @@ async def apoint(name: str) -> None:
     """`point` for coroutines: the event loop goes on while this task is held."""
     if _current is not None:
         await reach_async(_current, name, ordinal=_current.count(name), phase="before")
+
+
+def present_worker() -> Worker | None:
+    """The worker that this process is; None outside one.
+
+    For a subject's `submit`, `cancel` and `approve`, which are given no worker, and in which a
+    runtime may want the stage's clock.
+    """
+    return _worker
 
 
 def live(
@@ -245,6 +255,7 @@ def _serve(
     """Live one life after the other (more than one when warm), until the lane says to end."""
     from .subject import declaration_of
 
+    global _worker
     tables = declaration_of(subject).tables
     surroundings = Surroundings()
     while life is not None:
@@ -252,7 +263,7 @@ def _serve(
         eyes.slot = life.slot
         if probe is not None:
             probe.watch(life.db, tables=tables)
-        worker = Worker(life, channel, page)
+        worker = _worker = Worker(life, channel, page)
         command = channel.ask("hold", ("start", 1, "before"), wait="held")
         while command == "go":
             value, error = _run_job(subject, worker, life)
