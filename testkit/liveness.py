@@ -132,7 +132,7 @@ def live_owners(given: Facts, history: History) -> Iterator[Finding]:
 
     Judged where the script let time pass with timers (`advance`), not where it set the clock past
     every expiry; not for a worker that was stopped, or held in its heartbeat, or whose write lock
-    somebody else held within the last half of its lease: before that, there was time to try again.
+    somebody else held in the second half of its lease: after the first there was time to try again.
     """
     if not given.claims("heartbeats"):
         return
@@ -182,7 +182,7 @@ def _is_kept_from_beating(
 ) -> bool:
     """Whether the script itself held the heartbeat, or the write lock that it needs."""
     locked = False
-    late_ns = next(event.at_ns for event in events if event.n == until) - half_ns
+    late_ns = next(event.at_ns for event in events if event.n == since) + half_ns
     held: dict[str, str] = {}
     for event in events:
         if event.n > until:

@@ -838,7 +838,7 @@ def test_a_lock_that_was_let_go_in_time_is_no_excuse():
         return faults(s)
 
     assert story(10) == ["a live owner lost its lease"]
-    assert story(30) == []
+    assert story(20) == []
 
 
 def test_one_key_two_effects():
