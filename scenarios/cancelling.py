@@ -36,6 +36,14 @@ def _told_late(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
     return (broken("a late outcome is recorded as late", f"the run's events end {kinds[-2:]}"),)
 
 
+def _settled_in_the_stages_time(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
+    """The cancel settles what was unknown, after it became so."""
+    for row in rows_of(history, "reconciliations"):
+        if int(row["settled_at_ms"]) < int(row["unknown_since_ms"]):
+            return (broken("time in outcome-unknown is measured", f"{row}"),)
+    return ()
+
+
 def _ends_with_the_cancel(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
     """Nothing is recorded after the run's end."""
     kinds = kinds_of(history)
@@ -151,7 +159,7 @@ SCENARIOS: Final = (
         requires=("take-over by B", "cancel", "stale effect attempt by A"),
         variant="run lease",
         also=(_ends_with_the_cancel, ends("CANCELLED"),
-              decided(("cancelled", "operator:operator"))),
+              decided(("cancelled", "operator:operator")), _settled_in_the_stages_time),
     ),
     Scenario(
         name="cancel_of_what_nobody_holds",

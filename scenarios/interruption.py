@@ -181,6 +181,34 @@ SCENARIOS: Final = (
         also=(decided(("already-applied", "policy:ask-provider")), _asked_for("mail", 1)),
     ),
     Scenario(
+        name="provider_cannot_say",
+        story=(
+            "A died with a call in flight. B asks the provider, which can't say what became of it."
+            " That is no reason to call again: the run waits for an operator, and what the provider"
+            " answered is written down."
+        ),
+        script="""
+            submit r1
+            spawn A
+            until A effect:mail after
+            kill A
+            expire
+            spawn B
+            run B
+            spawn C to say_applied
+            run C
+            heal
+            drain
+        """,
+        requires=("killed: A", "interruption of A", "reconciliation by B", "finish by C"),
+        variant="silent provider",
+        also=(
+            says("B", {"r1": "WAITING_FOR_APPROVAL"}),
+            _asked_for("mail", 1),
+            decided(("already-applied", "operator:ada")),
+        ),
+    ),
+    Scenario(
         name="compensated",
         story=(
             "A died in a booking, and its policy is to undo what may have been done. B undoes it,"

@@ -243,6 +243,30 @@ SCENARIOS: Final = (
         also=(decided(("retry", "policy:ask-provider")), _step_is_left_to("B", 0, result=True)),
     ),
     Scenario(
+        name="write_finds_the_run_leased",
+        story=(
+            "B has taken A's run and is executing it. What A's next write meets is that the run is"
+            " leased, by whom and until when; A's call ends with the lost lease, for that reason."
+        ),
+        script="""
+            submit r1
+            spawn A to work_and_say_why
+            until A effect:mail after
+            stop A
+            expire
+            spawn B
+            until B txn:begin#2 before
+            cont A
+            run A
+            run B
+            heal
+            drain
+        """,
+        requires=("take-over by B", "stale write attempt by A", "finish by B"),
+        variant="run lease",
+        also=(says("A", "LeaseLost by RunLeased"),),
+    ),
+    Scenario(
         name="merely_lapsed_outcome_is_recorded",
         story=(
             "A's call is in flight when the lease lapses; nobody takes the run. What came of the"

@@ -21,7 +21,7 @@ from pytest_leasecheck.testkit.subject import (
     Subject,
     Writes,
 )
-from pytest_leasecheck.testkit.worker import EffectFailed, Worker
+from pytest_leasecheck.testkit.worker import EffectFailed, Worker, present_worker
 
 _PACKAGE = "pytest_leasecheck.scenarios"
 #: What scenarios may ask for by name.
@@ -33,6 +33,7 @@ VARIANTS = {
     "approval": f"{_PACKAGE}.variants_tools:NeedsApproval",
     "approval twice": f"{_PACKAGE}.variants_tools:NeedsApprovalTwice",
     "asks operator": f"{_PACKAGE}.variants_tools:AsksOperator",
+    "silent provider": f"{_PACKAGE}.variants_tools:SilentProvider",
     "compensates": f"{_PACKAGE}.variants_tools:Compensates",
     "reads only": f"{_PACKAGE}.variants_tools:ReadsOnly",
     "limited": f"{_PACKAGE}.variants_tools:Limited",
@@ -106,13 +107,23 @@ class ReferenceSubject(Subject):
 
     def submit(self, db: Path, run_id: str) -> None:
         """One queued run with the plan."""
-        with reference.Store(db) as store:
+        with reference.Store(db, clock=stage_clock()) as store:
             store.submit(run_id, self.plan)
 
     def cancel(self, db: Path, run_id: str) -> None:
         """The operator cancels."""
-        with reference.Store(db) as store:
+        with reference.Store(db, clock=stage_clock()) as store:
             reference.Driver(store, name="operator").cancel(run_id)
+
+    def approve(self, db: Path, run_id: str) -> None:
+        """The operator's word is kept beside the runs, for whoever resumes the run next."""
+        with reference.Store(db, clock=stage_clock()) as store, store.transaction() as connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS words (run_id TEXT PRIMARY KEY, revision INTEGER)"
+            )
+            connection.execute(
+                "REPLACE INTO words SELECT run_id, revision FROM runs WHERE run_id = ?", (run_id,)
+            )
 
     def work(self, worker: Worker) -> dict[str, str]:
         """Start or resume every run that can be had; what came of each, in a word."""
@@ -145,6 +156,9 @@ class ReferenceSubject(Subject):
                 return str(driver.start(run.run_id).status)
             if run.status is status.RUNNING:
                 return str(driver.resume(run.run_id).status)
+            approval = word_of(driver.store, run.run_id)
+            if run.status is status.WAITING_FOR_APPROVAL and approval is not None:
+                return str(driver.resume(run.run_id, approval=approval).status)
             return str(run.status)
         except reference.RunLeased:
             return "leased"
@@ -154,6 +168,27 @@ class ReferenceSubject(Subject):
     def tools(self, worker: Worker, store: reference.Store) -> tuple[reference.Tool, ...]:
         """The two tools: one with the fenced effect store, one with the provider outside."""
         return (own_tool("charge", worker, store), outside_tool("mail", worker))
+
+
+def stage_clock() -> reference.Clock:
+    """The stage's clock, for what an operator's process writes."""
+    worker = present_worker()
+    return reference.WallClock() if worker is None else worker.clock
+
+
+def word_of(store: reference.Store, run_id: str) -> reference.Approval | None:
+    """The operator's word about a run as it waits now: go on, by a retry where none knows."""
+    with store.db() as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone():
+            return None
+        if not connection.execute(
+            "SELECT 1 FROM words JOIN runs USING (run_id, revision) WHERE run_id = ?", (run_id,)
+        ).fetchone():
+            return None
+    question = store.question(run_id)
+    unknown = question is not None and question.outcome_unknown
+    answer = reference.Answered.RETRY if unknown else reference.Answered.APPROVE
+    return reference.Approval("operator", answer)
 
 
 def own_tool(name: str, worker: Worker, store: reference.Store, **options: Any) -> reference.Tool:

@@ -130,6 +130,15 @@ class RunLease(ReferenceSubject):
             told.append(attempt(lambda: self.pursue(driver, store.run("r1"))))
         return told
 
+    def work_and_say_why(self, worker: Worker) -> str:
+        """One pass over `r1`; the error it ends with, and the refusal that showed it."""
+        with self.opened(worker) as store:
+            driver = self.driver(worker, store)
+            try:
+                return str(driver.start("r1").status)
+            except reference.RuntimeRefusal as error:
+                return f"{type(error).__name__} by {type(error.__cause__).__name__}"
+
     def work_with_own_now(self, worker: Worker) -> str:
         """Do the work under a consumer's own `now`, which stands still; count its readings."""
         readings: list[int] = []

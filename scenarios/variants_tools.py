@@ -47,6 +47,15 @@ class AsksOperator(RunLease):
         )
 
 
+class SilentProvider(RunLease):
+    """A provider that can't say what became of a call."""
+
+    def tools(self, worker: Worker, store: reference.Store) -> tuple[reference.Tool, ...]:
+        """Its answer is that it has none."""
+        mail = outside_tool("mail", worker, lookup=lambda _key: reference.Unknown("no records"))
+        return (own_tool("charge", worker, store), mail)
+
+
 class Compensates(RunLease):
     """A booking that is undone when nobody knows whether it was made."""
 

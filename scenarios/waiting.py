@@ -191,6 +191,26 @@ SCENARIOS: Final = (
         also=(ends("FAILED"), says("B", "FAILED")),
     ),
     Scenario(
+        name="approved_meanwhile",
+        story=(
+            "The operator approves while no worker is there. The next one that looks for work takes"
+            " the run, and goes on; the word is for this question, and for no later one."
+        ),
+        script=f"""{_WAIT}
+            approve r1
+            spawn B
+            run B
+            run B
+            heal
+            drain
+        """,
+        requires=("claim by B",),
+        variant="approval twice",
+        also=(
+            says("B", {"r1": "WAITING_FOR_APPROVAL"}, {"r1": "WAITING_FOR_APPROVAL"}), _asked_once
+        ),
+    ),
+    Scenario(
         name="no_word_no_resume",
         story=(
             "Nobody has approved. Whoever resumes is told that an approval is needed, and not a row"
