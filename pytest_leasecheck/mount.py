@@ -13,9 +13,9 @@ import pytest
 
 from . import engine
 from .failure import Unproven, notes
-from .playing import free_scenario, unclaimed
+from .playing import SCENARIO_MARK, free_scenario, unclaimed
 from .runtime import Runtime, runtime_of
-from .subjects import Named
+from .subjects import Named, variant
 from .suite import Group, all_groups, find
 from .tally import Record, to_properties
 from .testkit.errors import HistoryError, InputError, ScriptError
@@ -173,11 +173,16 @@ def play(
 
     `subject` is the configured one when left out.
     """
-    subject = subject or runtime.subject
-    reason = unclaimed(scenario, subject.subject)
-    if reason:
+    configured = subject or runtime.subject
+    subject = variant(configured, scenario.variant)
+    reason = (
+        f"not claimed: the subject has no variant {scenario.variant!r}"
+        if subject is None
+        else unclaimed(scenario, subject.subject)
+    )
+    if subject is None or reason:
         skipped = Record(
-            subject=subject.label, outcome="not claimed", not_claimed={scenario.name: reason}
+            subject=configured.label, outcome="not claimed", not_claimed={scenario.name: reason}
         )
         item.user_properties += to_properties(skipped)
         pytest.skip(reason)
@@ -250,7 +255,7 @@ def _replay(file: Path, runtime: Runtime, config: pytest.Config) -> Group:
     """The group with the one scenario that a saved file is of."""
     script = read_saved(file)
     subject = runtime.subject.subject
-    found = find(all_groups(config), script, subject=subject)
+    found = find(all_groups(config), script, subject=subject, name=_saved_name(file))
     name = found.name if found is not None else file.stem
     base = found or free_scenario(name, requires=(), holds=None)
     replayed = Scenario(
@@ -261,8 +266,16 @@ def _replay(file: Path, runtime: Runtime, config: pytest.Config) -> Group:
         needs=base.needs,
         holds=base.holds,
         also=base.also,
+        variant=base.variant,
     )
     return Group("replay", (replayed,), file)
+
+
+def _saved_name(file: Path) -> str:
+    """The scenario that a saved script says it is of; '' when it says nothing."""
+    with file.open("rb") as saved:
+        first = saved.readline(1000).decode("utf-8", "replace")
+    return first.removeprefix(SCENARIO_MARK).strip() if first.startswith(SCENARIO_MARK) else ""
 
 
 def read_saved(file: Path) -> Script:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -24,6 +24,9 @@ from .testkit.verdict import Finding, Outcome, Verdict
 
 if TYPE_CHECKING:
     from .lanes import Lanes
+
+#: How a saved script begins: the scenario that it is of.
+SCENARIO_MARK: Final = "# scenario: "
 
 Invariant = Callable[[History, Verdict], Sequence[Finding]]
 
@@ -150,7 +153,8 @@ class Player:
         folder.chmod(0o700)
         # Evidence that can't be written must not hide the verdict it is evidence of.
         with contextlib.suppress(OSError):
-            write_private(_unused(folder / "script.txt"), str(result.script))
+            text = f"{SCENARIO_MARK}{result.scenario.name}\n{result.script}"
+            write_private(_unused(folder / "script.txt"), text)
             if result.history is not None:
                 engine.save_history(result.history, _unused(folder / "history.jsonl"))
         return replace(result, kept=folder)

@@ -78,6 +78,18 @@ def named(given: object, *, folders: Sequence[Path] = ()) -> Named:
     return Named(subject, _label(kind))
 
 
+def variant(subject: Named, name: str) -> Named | None:
+    """The variant of a subject that a scenario asks for; None when it has none of that name.
+
+    Raises `pytest.UsageError` when the subject names one that can't be had.
+    """
+    if not name:
+        return subject
+    where = subject.subject.variants.get(name)
+    # It is the same runtime under another set-up, so reports keep the name that was configured.
+    return None if where is None else Named(named(where).subject, subject.label)
+
+
 def _check(subject: Subject, label: str) -> None:
     """Refuse what no scenario could work with."""
     if getattr(subject, "runs", None) is None:

@@ -58,13 +58,22 @@ def all_groups(config: pytest.Config) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def find(groups: Iterable[Group], script: Script, *, subject: Subject) -> Scenario | None:
-    """The scenario whose script this is: a replay is judged as its scenario is."""
-    for group in groups:
-        for scenario in group.scenarios:
-            if scenario.script_for(subject) == script:
-                return scenario
-    return None
+def find(
+    groups: Iterable[Group], script: Script, *, subject: Subject, name: str
+) -> Scenario | None:
+    """The scenario whose script this is: a replay is judged as its scenario is.
+
+    Two scenarios may have one script and differ in their subject's variant; then `name` decides,
+    and without it the one that asks for no variant.
+    """
+    same = [
+        scenario
+        for group in groups
+        for scenario in group.scenarios
+        if scenario.script_for(subject) == script
+    ]
+    plain = [one for one in same if not one.variant] or same
+    return next((one for one in same if one.name == name), plain[0] if plain else None)
 
 
 def _added(config: pytest.Config) -> Iterable[Group]:
