@@ -70,7 +70,8 @@ def find(
         scenario
         for group in groups
         for scenario in group.scenarios
-        if scenario.script_for(subject) == script
+        if (not scenario.variant or scenario.variant in subject.variants)
+        and scenario.script_for(subject) == script
     ]
     plain = [one for one in same if not one.variant] or same
     return next((one for one in same if one.name == name), plain[0] if plain else None)
