@@ -180,22 +180,29 @@ class Channel:
     ) -> tuple[bool, int, list[tuple[int, str, str, int, int]]]:
         """Whether all threads are in known waits; how many the kit can't see; who waits for what.
 
-        `leaving` is a thread that is about to end.
+        Others run meanwhile, so the order matters. A wait that is at rest when looked at has been
+        so ever since the waits were listed: none begins twice, and none that was woken rests again.
+        Answers are read before that (one that comes later is none of this wait's), threads after
+        it (one that is not listed has not waited since), and counted twice: one that ends in
+        between must not make up for one that is just being born. `leaving` is about to end.
         """
+        answers = dict(self.answers)
+        waits = list(self.waits.items())
+        before = os.stat("/proc/self/task").st_nlink
         frames = sys._current_frames()
-        waiting = {ident: wait for ident, wait in list(self.waits.items()) if wait.at_rest}
+        unseen = max(before, os.stat("/proc/self/task").st_nlink) - 2 - len(frames)
+        waiting = {ident: wait for ident, wait in waits if wait.at_rest}
         running = [
             ident
             for ident in frames
             if ident not in waiting and ident not in (self.timekeeper, leaving)
         ]
-        unseen = os.stat("/proc/self/task").st_nlink - 2 - len(frames)
-        waits = [
-            (ident, thread_name(ident), wait.kind, wait.until_ns, self.answers.get(ident, 0))
+        told = [
+            (ident, thread_name(ident), wait.kind, wait.until_ns, answers.get(ident, 0))
             for ident, wait in waiting.items()
         ]
         settled = not running and not (self.real_time and self._goes_on_by_itself(waiting))
-        return settled, unseen, waits
+        return settled, unseen, told
 
     def _goes_on_by_itself(self, waiting: dict[int, Wait]) -> bool:
         """Whether real time will soon move what the script moves: the main thread.

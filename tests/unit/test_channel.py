@@ -1,7 +1,10 @@
 """A worker's line to the lane: when it may say that all its threads are at rest."""
 
+import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,3 +50,43 @@ def test_an_answered_thread_never_seems_at_rest_with_its_answer(lane: tuple[Chan
     assert [got for _settled, got in watched.told] == [0]
     assert list(channel.answers.values()) == [1]
     assert channel.waits == {}
+
+
+class Meanwhile(Wait):
+    """A wait at which somebody looks while another thread goes on."""
+
+    __slots__ = ("happens",)
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__("thread")
+        self.happens = happens
+
+    @property
+    def at_rest(self) -> bool:
+        self.happens()
+        return True
+
+
+def test_an_answer_that_comes_during_the_look_is_not_told_with_the_wait_before_it(
+    lane: tuple[Channel, int],
+) -> None:
+    channel, _fd = lane
+    ended = -1  # no thread has this number any more: it was answered, went on and ended
+
+    def goes_on() -> None:
+        channel.waits.pop(ended)
+        channel.answers[ended] = 1
+
+    channel.waits[ended] = Wait("provider")
+    channel.waits[threading.get_ident()] = Meanwhile(goes_on)
+    _settled, _unseen, waits = channel.settlement()
+    assert [(kind, got) for ident, _, kind, _, got in waits if ident == ended] == [("provider", 0)]
+
+
+def test_a_thread_that_ends_does_not_make_up_for_one_that_nobody_sees_yet(
+    lane: tuple[Channel, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel, _fd = lane
+    counts = [len(sys._current_frames()) + 2 + 1, len(sys._current_frames()) + 2]
+    monkeypatch.setattr(os, "stat", lambda _path: SimpleNamespace(st_nlink=counts.pop(0)))
+    assert channel.settlement()[1] == 1
