@@ -5,6 +5,7 @@ Tests put a quick stand-in here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,14 @@ def start_lane(subject: Subject, *, settings: Settings, folder: Path) -> Lane:
         workers=settings.workers,
         hooks=settings.hooks,
         deadline_s=settings.deadline_s,
+        dies_with=_controller(),
     )
     return Lane(subject, options=options)
+
+
+def _controller() -> tuple[int, ...]:
+    """In a worker of xdist its controller, which a worker outlives by seconds."""
+    return (os.getppid(),) if "PYTEST_XDIST_WORKER" in os.environ else ()
 
 
 def open_stage(lane: Lane, *, name: str) -> Stage:

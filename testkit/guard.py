@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import shutil
 import signal
 import stat
@@ -56,12 +57,14 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def stand_guard(mark: str, *, folder_path: str, parent_pid: int) -> None:
+def stand_guard(
+    mark: str, *, folder_path: str, parent_pid: int, others: Collection[int] = ()
+) -> None:
     """Split in two: the caller goes on as the lane, a child; this process stays behind as guard.
 
-    When the lane ends, in whatever way, or the parent dies, or SIGTERM comes, everything that
-    descends from the lane or carries its mark is killed, the folder (the databases) is removed,
-    and the guard ends as the lane did.
+    When the lane ends, in whatever way, or the parent or one of the `others` dies, or SIGTERM
+    comes, everything that descends from the lane or carries its mark is killed, the folder (the
+    databases) is removed, and the guard ends as the lane did.
     """
     os.setsid()
     adopt_orphans()
@@ -79,7 +82,7 @@ def stand_guard(mark: str, *, folder_path: str, parent_pid: int) -> None:
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         os.closerange(3, 1 << 20)
-        status = _watch(lane_pid, parent_pid=parent_pid)
+        status = _watch(lane_pid, parent_pid=parent_pid, others=others)
         _clear_up(mark, folder_path=folder_path)
     finally:
         _end_like(status)
@@ -104,17 +107,38 @@ def _clear_up_without(guard_pid: int, *, mark: str, folder_path: str) -> None:
     take_over(0, None)
 
 
-def _watch(lane_pid: int, *, parent_pid: int) -> int:
+def _watch(lane_pid: int, *, parent_pid: int, others: Collection[int]) -> int:
     """Wait until there is something to clean up; returns the lane's wait status."""
+    wakes = _wake_on_signals()
+    poller = select.poll()
+    poller.register(wakes, select.POLLIN)
+    for pid in others:
+        try:
+            poller.register(os.pidfd_open(pid), select.POLLIN)
+        except OSError:  # it is dead already
+            return signal.SIGKILL
     while os.getppid() == parent_pid:
-        number = signal.sigwait(_WAKING)
-        if number == signal.SIGTERM:
+        ready = [fd for fd, _events in poller.poll()]
+        if wakes not in ready:
             break
-        if number == signal.SIGCHLD:
-            while (ended := _reap_one()) is not None:
-                if ended[0] == lane_pid:
-                    return ended[1]
+        numbers = os.read(wakes, 512)
+        if signal.SIGTERM in numbers:
+            break
+        while (ended := _reap_one()) is not None:
+            if ended[0] == lane_pid:
+                return ended[1]
     return signal.SIGKILL
+
+
+def _wake_on_signals() -> int:
+    """A descriptor from which the numbers of signals can be read; one that was pending too."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    for number in _WAKING:
+        signal.signal(number, lambda _number, _frame: None)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAKING)
+    return read_end
 
 
 def _reap_one() -> tuple[int, int] | None:

@@ -41,6 +41,7 @@ class LaneOptions:
     `deadline_s` is real time for one move, `start_deadline_s` for the subject's import and for its
     `prepare`.
 
+    The lane ends with the process that started it, and with each process of `dies_with`.
     `places` are where databases may lie, in order; after them comes the system's temporary folder.
     """
 
@@ -52,6 +53,7 @@ class LaneOptions:
     deadline_s: float = 10.0
     start_deadline_s: float = 60.0
     cpu: int | None = None
+    dies_with: tuple[int, ...] = ()
     places: tuple[str, ...] = (SHARED_MEMORY,)
 
 
@@ -104,6 +106,7 @@ class Lane:
             deadline_s=options.deadline_s,
             start_deadline_s=options.start_deadline_s,
             cpu=options.cpu,
+            dies_with=options.dies_with,
             mark=self._mark,
             work=self._work,
             brief_observer=self.subject.observer == "brief",

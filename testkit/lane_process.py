@@ -50,6 +50,7 @@ class LaneSpec:
     deadline_s: float
     start_deadline_s: float
     cpu: int | None
+    dies_with: tuple[int, ...]
     mark: str
     work: str
     brief_observer: bool
@@ -59,7 +60,9 @@ def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
     """The lane's life: announce itself, then serve one command after the other."""
     status = 1
     try:
-        guard.stand_guard(spec.mark, folder_path=spec.work, parent_pid=parent_pid)
+        guard.stand_guard(
+            spec.mark, folder_path=spec.work, parent_pid=parent_pid, others=spec.dies_with
+        )
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if spec.cpu is not None:
             with contextlib.suppress(OSError):

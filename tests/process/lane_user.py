@@ -42,10 +42,10 @@ def main(how: str, folder: str) -> None:
     tell(lane)
     if how == "busy":
         stage.do(Run("X"))
+    else:
+        sys.stdin.readline()  # whoever looks on has seen all it wants to see
     if how == "vanish":
         os._exit(0)
-    if how == "idle":
-        sys.stdin.read()
     if how == "finish":
         stage.close()
         lane.close()

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 from endings import Watch, descendants
@@ -31,21 +32,30 @@ class User:
     """A running `lane_user.py`, and the processes of its lane."""
 
     def __init__(self, how: str, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "lane_user.py"), how, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,  # a process group of its own, as in a terminal
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
-        )
+        with (folder.parent / "errors.txt").open("w") as errors:
+            self.process = self._start(how, folder, errors)
         assert self.process.stdout is not None
-        told = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            self.close()
+            raise AssertionError((folder.parent / "errors.txt").read_text())
+        told = json.loads(line)
         self.guard: int = told["guard"]
         self.work = Path(told["work"])
         self.pids = descendants(self.guard)
         self.watch = Watch(self.pids)
+
+    @staticmethod
+    def _start(how: str, folder: Path, errors: IO[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "lane_user.py"), how, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,  # a process group of its own, as in a terminal
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
+        )
 
     @property
     def lane(self) -> int:
@@ -102,7 +112,10 @@ def test_a_program_that_ends_by_itself_leaves_nothing(
     how: str, user: Callable[[str], User]
 ) -> None:
     one = user(how)
+    assert one.process.stdin is not None
     one.watch.start()
+    one.process.stdin.write("\n")
+    one.process.stdin.flush()
     one.assert_gone(by=how)
 
 
