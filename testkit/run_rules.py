@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from . import footprints as facts
+from .history import Change, Value
+from .rows import read_time
 from .sentences import (
     Facts,
     acts_of,
@@ -118,12 +120,38 @@ def _second_results(
                 name = "/".join(str(new.get(column)) for column in steps.id)
                 yield _twice(given, touch, first, f"the result of step {name!r}")
         elif change.table == runs.table and touch.before.done and change.old is not None:
-            exempt = {*lease_names(given.declaration), runs.status}
-            differ = {name for name, value in new.items() if change.old.get(name) != value}
             own = any(kind.partition("-")[0] in ("stale", "robbed") for kind in touch.kinds)
-            if own and differ - exempt:
+            stored = _results_in(given, change) if own else ()
+            if stored and not _stale_after_cancel(given, touch):
                 first = finishers.get(touch.run_id, ("", 0))
-                yield _twice(given, touch, first, "its result", ", ".join(sorted(differ - exempt)))
+                yield _twice(given, touch, first, "its result", ", ".join(stored))
+
+
+def _results_in(given: Facts, change: Change) -> tuple[str, ...]:
+    """Columns of a run's row in which a result can have been stored.
+
+    Nothing declares them. A result is text or bytes: what counts a row's revisions, or says when it
+    was changed, is none.
+    """
+    old, new = change.old or {}, change.new or {}
+    exempt = {*lease_names(given.declaration), given.declaration.runs.status}
+    return tuple(
+        sorted(
+            name
+            for name, value in new.items()
+            if name not in exempt and old.get(name) != value and _is_result(value)
+        )
+    )
+
+
+def _is_result(value: Value) -> bool:
+    if not isinstance(value, str | bytes) or not value:
+        return False
+    try:
+        read_time(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _twice(
