@@ -11,6 +11,7 @@ next commit that we are told of without the statement that made it says so.
 from __future__ import annotations
 
 import _thread
+import itertools
 import os
 import sys
 from collections.abc import Callable, Collection
@@ -54,8 +55,8 @@ class Probe:
         self.tables: Collection[str] = frozenset()
         self.path = ""
         #: Every connection has one number for SQLite's callbacks and one that a script repeats.
-        self._serial = 0
-        self._opened = 0
+        self._serials: Final = itertools.count(1)
+        self._numbers = itertools.count(1)
         self._connections: dict[int, _Connection] = {}
         #: Connections to other files: the stage's database may be attached to them later.
         self._others: dict[int, int] = {}
@@ -95,7 +96,7 @@ class Probe:
         self.tables = frozenset(table.lower() for table in tables)
         if path != self.path:
             self.path = path
-            self._opened = 0
+            self._numbers = itertools.count(1)
             self._connections.clear()
             self._others.clear()
         self.armed = True
@@ -110,21 +111,20 @@ class Probe:
 
     def _hook(self, pointer: int) -> None:
         library = self._library
-        self._serial += 1
-        events = sqlite_api.TRACE_STMT | sqlite_api.TRACE_PROFILE
-        library.sqlite3_trace_v2(pointer, events, self._callbacks[0], self._serial)
+        serial = next(self._serials)  # threads connect at once: every call below lets others run
         if self._is_ours(library.sqlite3_db_filename(pointer, b"main")):
-            self._adopt(self._serial, pointer)
+            self._adopt(serial, pointer)
         else:
-            self._others[self._serial] = pointer
+            self._others[serial] = pointer
+        events = sqlite_api.TRACE_STMT | sqlite_api.TRACE_PROFILE
+        library.sqlite3_trace_v2(pointer, events, self._callbacks[0], serial)
 
     def _is_ours(self, name: bytes | None) -> bool:
         return bool(name) and os.path.realpath(os.fsdecode(name or b"")) == self.path
 
     def _adopt(self, serial: int, pointer: int) -> None:
         """A connection has the stage's database: its transactions are events."""
-        self._opened += 1
-        self._connections[serial] = _Connection(pointer, self._opened)
+        self._connections[serial] = _Connection(pointer, next(self._numbers))
         self._library.sqlite3_commit_hook(pointer, self._callbacks[1], serial)
         self._library.sqlite3_rollback_hook(pointer, self._callbacks[2], serial)
 
