@@ -26,6 +26,10 @@ from .sql_text import Sql, attached_as, read_sql
 _LOCK_WAIT_US: Final = 100_000
 
 
+#: What commits when it is done, unless a transaction goes on.
+_COMMIT: Final = frozenset({"COMMIT", "END", "RELEASE", "INSERT", "REPLACE", "UPDATE", "DELETE"})
+
+
 class _Connection:
     """One SQLite connection of the worker."""
 
@@ -104,10 +108,12 @@ class Probe:
     # -- connections ---------------------------------------------------------------------------
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "sqlite3.connect/handle" and self.armed and self._channel.alive:
+        if event == "sqlite3.connect/handle" and self.armed:
             pointer = sqlite_api.database_pointer(arguments[0])
-            if pointer:
+            if pointer and self._channel.alive:
                 self._hook(pointer)
+            elif pointer and self._is_ours(self._library.sqlite3_db_filename(pointer, b"main")):
+                self._channel.tell_from_child("a child of its own opened the database")
 
     def _hook(self, pointer: int) -> None:
         library = self._library
@@ -213,10 +219,13 @@ class Probe:
         """A commit is certain, and holds the write lock: one at a time from here."""
         channel = self._channel
         connection = self._connections.get(context)
-        if connection is None or not channel.alive:
+        if connection is None:
+            return 0
+        if not channel.alive:
+            channel.tell_from_child("a child of its own committed to the database")
             return 0
         ordinal = channel.count("txn:commit")
-        seen = bool(connection.open) or self._is_ending(connection)
+        seen = self._is_seen(connection)
         if not seen:
             channel.record("blind", "a commit came without its statement: the subject has a trace"
                            f" callback of its own on connection {connection.number}")  # fmt: skip
@@ -226,9 +235,29 @@ class Probe:
             if self._page.turnstile:
                 channel.ask("turn", connection.number)
         connection.committing = ordinal
-        if not connection.open:  # only what this thread does next will tell that it is over
+        if not (
+            seen and connection.open
+        ):  # only what this thread does next will tell that it is over
             channel.unfinished[_thread.get_ident()] = lambda: self._finish_late(connection)
         return 0
+
+    def _is_seen(self, connection: _Connection) -> bool:
+        """Whether the statement that commits is one whose beginning we were told.
+
+        It is busy. A SELECT that lies open is so too, and proves nothing.
+        """
+        library = self._library
+        if not connection.open:
+            return self._is_ending(connection)
+        if len(connection.open) == 1 and next(iter(connection.open.values()))[0].verb in _COMMIT:
+            return True
+        pointer = library.sqlite3_next_stmt(connection.pointer, None)
+        while pointer:
+            known = pointer in connection.open or pointer == connection.last[0]
+            if not known and library.sqlite3_stmt_busy(pointer):
+                return False
+            pointer = library.sqlite3_next_stmt(connection.pointer, pointer)
+        return True
 
     def _is_ending(self, connection: _Connection) -> bool:
         """Whether the last statement commits while it is reset: a RETURNING not read out."""

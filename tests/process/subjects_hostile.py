@@ -245,7 +245,7 @@ class Hostile(Small):
     def take_trace_midway(self, worker: Worker) -> str:
         """Replaced while a statement is open, whose end will therefore never be told."""
         with contextlib.closing(sqlite3.connect(worker.db)) as connection:
-            connection.execute("INSERT INTO jobs (id) VALUES ('seen')")
+            connection.execute("INSERT INTO jobs (id) VALUES ('s1'), ('s2'), ('s3')")
             connection.commit()
             cursor = connection.execute("SELECT id FROM jobs")
             cursor.fetchone()
@@ -253,6 +253,35 @@ class Hostile(Small):
             connection.execute("INSERT INTO jobs (id) VALUES ('unseen')")
             connection.commit()
         return "blinded"
+
+    def write_in_child(self, worker: Worker) -> str:
+        """What a child of the worker's own commits, nobody of the kit is there to see."""
+        if os.fork() == 0:
+            with contextlib.closing(sqlite3.connect(worker.db)) as connection, connection:
+                connection.execute("INSERT INTO jobs (id) VALUES ('childs')")
+            os._exit(0)
+        os.wait()
+        return "let a child write"
+
+    def effect_in_child(self, worker: Worker) -> str:
+        if os.fork() == 0:
+            try:
+                worker.effect("charge", run_id="r1")
+            except RuntimeError as error:
+                os.write(1, f"refused: {error}\n".encode())
+            finally:
+                os._exit(0)
+        os.wait()
+        return "let a child act"
+
+    def sleep_in_child(self, worker: Worker) -> str:
+        if os.fork() == 0:
+            worker.clock.sleep(0.01)
+            time.sleep(0.01)
+            threading.Event().wait(0.01)
+            os._exit(0)
+        os.wait()
+        return "the child woke up"
 
     # -- points in odd places --------------------------------------------------------------------
 

@@ -253,6 +253,23 @@ def test_a_replaced_trace_callback_is_noticed(job: str, play: Callable[[str], Pl
     assert set(changed.values()) == {"A#1"}
 
 
+def test_what_a_child_commits_is_out_of_sight_and_said(play: Callable[[str], Played]) -> None:
+    played = play("spawn A to write_in_child\nrun A")
+    assert played.error is None
+    assert "a child of its own" in of(played, Blind, "A#1")[0].why
+
+
+def test_a_child_has_no_part_in_the_script(play: Callable[[str], Played]) -> None:
+    played = play("spawn A to effect_in_child\nrun A")
+    assert played.error is None
+    assert "refused: a child of a worker's own making has no part in a script" in log(played)
+
+
+def test_time_goes_on_in_a_child(play: Callable[[str], Played]) -> None:
+    played = play("spawn A to sleep_in_child\nrun A")
+    assert of(played, Returned, "A#1")[0].value == "'the child woke up'"
+
+
 # -- points in odd places ------------------------------------------------------------------------
 
 
