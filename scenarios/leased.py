@@ -236,7 +236,6 @@ SCENARIOS: Final = (
         script="""
             submit r1
             spawn A to twice
-            until A effect:mail before
             run A
             heal
             drain
@@ -254,7 +253,7 @@ SCENARIOS: Final = (
         script="""
             submit r1
             spawn A to twice
-            until A call:*validate_before_effect#2 after
+            until A effect:mail after
             stop A
             expire
             cont A
@@ -262,9 +261,8 @@ SCENARIOS: Final = (
             heal
             drain
         """,
-        requires=("woke past expiry: A", "finish"),
+        requires=("woke past expiry: A", "late outcome by A"),
         variant="run lease",
-        holds=("V1", "V2", "V3", "V4", "V5", "V6"),
         also=(says("A", ["RunLeased", "RunLeased", "LeaseLost"]),),
     ),
 )  # fmt: skip

@@ -105,6 +105,7 @@ class RunLease(ReferenceSubject):
         with self.opened(worker) as store:
 
             def during(call: reference.Call) -> object:
+                receipt = ask("mail", worker, call)
                 for again in (driver.resume, driver.start):
                     before = everything(store)
                     try:
@@ -114,7 +115,7 @@ class RunLease(ReferenceSubject):
                         told.append(type(error).__name__)
                     if everything(store) != before:
                         told.append("changed")
-                return ask("mail", worker, call)
+                return receipt
 
             tools = (own_tool("charge", worker, store), reference.Tool("mail", during))
             driver = self.driver(worker, store, tools=tools)

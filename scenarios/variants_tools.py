@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pytest_leasecheck.testkit import reference
-from pytest_leasecheck.testkit.subject import Writes
+from pytest_leasecheck.testkit.subject import Counter
 from pytest_leasecheck.testkit.worker import Worker
 
 from .reference_subject import ask, outside_tool, own_tool
@@ -90,20 +90,15 @@ class ReadsOnly(RunLease):
 
 
 class Limited(RunLease):
-    """One run at a time may be in `charge`. The slots' table is declared, so that it is seen."""
+    """One run at a time may be in `charge`: its slots are counted."""
 
-    writes: ClassVar[tuple[Writes, ...]] = (
-        Writes("events", run="run_id", late_ok=True),
-        Writes("tool_slots", run="pytest_leasecheck.scenarios.variants_tools:of_no_run"),
+    counters: ClassVar[tuple[Counter, ...]] = (
+        Counter("tool_slots", "in_use", most=1, of={"steps": {"holds_slot": {1}}}),
     )
 
     def tools(self, worker: Worker, store: reference.Store) -> tuple[reference.Tool, ...]:
         """`charge` with a limit."""
         return (own_tool("charge", worker, store, limit=1), outside_tool("mail", worker))
-
-
-def of_no_run(_row: dict[str, object]) -> None:
-    """A slot is a tool's, and no run's."""
 
 
 class ShortTtl(RunLease):
