@@ -151,7 +151,7 @@ SCENARIOS: Final = (
             heal
             drain
         """,
-        requires=("release by A", "finish by B"),
+        requires=("release by A", "effect failed", "finish by B"),
         variant="run lease",
         also=(_not_recorded, says("B", {"r1": "SUCCEEDED"})),
     ),

@@ -383,7 +383,10 @@ class LiveStage:
             return
         fault = self.provider.take_fault(effect)
         if fault == "fail":
-            self._respond(worker, thread, request, Decision("failed", "the provider is down"))
+            down = Decision("failed", "the provider is down")
+            self.record("effect-decided", request.who, request.number, down.outcome, down.why)
+            if not dead:
+                self._respond(worker, thread, request, down)
             return
         self._rest_at_provider(worker, thread, request)
         if fault == "delay-request":
