@@ -172,6 +172,12 @@ class Table:
             if self._store(connection, self._rows):
                 self._rows = []
 
+    def leave_mirror(self, connection: sqlite3.Connection) -> None:
+        """From now on rows are kept here: they will be read by another connection."""
+        if self._mirrored:
+            self._give_up_mirror(connection, self._known(connection))
+        self._may_mirror = False
+
     def _give_up_mirror(self, connection: sqlite3.Connection, rows: list[Row]) -> None:
         connection.execute(f"DROP TABLE seen.{self._mirror}")
         self._mirrored = self._may_mirror = False
