@@ -35,6 +35,24 @@ def _never_more_than_the_ttl(history: History, verdict: Verdict) -> tuple[Findin
     return tuple(found)
 
 
+def _one_update_a_beat(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
+    """A renewal is one UPDATE outside any transaction, on a connection that is its own."""
+    beats = [
+        event for event in history.events
+        if isinstance(event, Statement) and event.thread.startswith("lease-heartbeat")
+    ]  # fmt: skip
+    loop = {
+        event.connection for event in history.events
+        if isinstance(event, Statement) and event.who == "A#1" and event.thread == "main"
+    }  # fmt: skip
+    single = len({(one.connection, one.txn) for one in beats}) == len(beats)
+    updates = all((one.verb, one.table) == ("UPDATE", "runs") for one in beats)
+    if beats and single and updates and loop.isdisjoint(one.connection for one in beats):
+        return ()
+    text = f"the heartbeat's statements were {[(one.verb, one.table, one.txn) for one in beats]}"
+    return (broken("a renewal is one UPDATE", text),)
+
+
 def _beat_and_held(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
     """The heartbeat did beat in an in-memory store, and on no second connection."""
     beats = _beats_of(history, "A#1")
@@ -105,7 +123,7 @@ SCENARIOS: Final = (
         requires=("renewal by A", "refused claim by B", "finish by A"),
         needs=frozenset({"heartbeats"}),
         variant="run lease",
-        also=(_never_more_than_the_ttl, says("B", {"r1": "leased"})),
+        also=(_never_more_than_the_ttl, _one_update_a_beat, says("B", {"r1": "leased"})),
     ),
     Scenario(
         name="busy_beat_is_retried",

@@ -28,6 +28,44 @@ def _recovered_after(ttl_ms: int) -> Check:
     return check
 
 
+def _renewals(times: int) -> Check:
+    """How often the lease was renewed."""
+
+    def check(_history: History, verdict: Verdict) -> tuple[Finding, ...]:
+        found = sum(act.kind == "renew" for act in verdict.acts)
+        if found == times:
+            return ()
+        return (broken("a heartbeat every third of the TTL", f"{found} renewals, not {times}"),)
+
+    return check
+
+
+def _renews(name: str, variant: str, ttl_ms: int) -> Scenario:
+    times = 60_000 * 3 // ttl_ms
+    return Scenario(
+        name=name,
+        story=(
+            f"A lease lasts {ttl_ms // 1000} seconds, and its owner is in a call for a minute. The"
+            f" heartbeat beats every third of a TTL: it writes {times} times. That is the price of"
+            " a shorter TTL."
+        ),
+        script="""
+            submit r1
+            spawn A
+            until A {danger}
+            advance 60s
+            spawn B
+            run B
+            run A
+            heal
+            drain
+        """,
+        requires=("renewal by A", "refused claim by B", "finish by A"),
+        variant=variant,
+        also=(_renewals(times), says("A", {"r1": "SUCCEEDED"})),
+    )
+
+
 def _recovers(name: str, variant: str, ttl_ms: int) -> Scenario:
     seconds = ttl_ms // 1000
     return Scenario(
@@ -61,6 +99,8 @@ SCENARIOS: Final = (
     _recovers("default_is_thirty_seconds", "run lease", 30_000),
     _recovers("shorter_recovers_sooner", "short ttl", 6_000),
     _recovers("zero_means_the_default", "default ttl", 30_000),
+    _renews("default_writes_six_times_a_minute", "run lease", 30_000),
+    _renews("shorter_writes_more", "short ttl", 6_000),
     Scenario(
         name="impossible_ttl",
         story="A TTL that is negative, or that no heartbeat could keep, is an error at once.",
