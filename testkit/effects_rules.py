@@ -9,11 +9,12 @@ what it did wrong, if anything, is in V4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from . import footprints as facts
 from .sentences import Facts, cancelled, ending, numbers, tokened
+from .subject import Steps
 from .verdict import Finding, Interruption
 
 
@@ -182,6 +183,71 @@ def ran_twice(given: Facts) -> Iterator[Finding]:
         victims = (other,) if other != item.event.who else ()
         yield Finding("V4", "the effect ran twice", text, item.ask.run_id or "", item.event.who,
                       victims, (earlier.event.n, item.event.n))  # fmt: skip
+
+
+def ran_again_under_another_key(given: Facts) -> Iterator[Finding]:
+    """V4 for effects: a step that was lost after its effect isn't done again under a new key.
+
+    Which step an effect was for is known where results are stored: by the receipt that landed in
+    the step's row, and for one that was lost because only that step was under way.
+    """
+    spec = given.declaration.steps
+    if given.declaration.delivery != "exactly-once" or not given.interruptions:
+        return
+    if spec is None or spec.result is None:
+        return
+    accepted = [
+        item for item in given.owned.decisions
+        if item.event.outcome == "accepted" and item.ask.event.key
+    ]  # fmt: skip
+    landed = _landed_in(given, spec, accepted)
+    keys = [(ask.event.key, ask.event.n) for ask in given.owned.asks]
+    for item in given.interruptions:
+        alone = sum(
+            (one.run_id, one.tenure) == (item.run_id, item.tenure) for one in given.interruptions
+        )
+        for first in accepted:
+            lost = first.ask.event
+            if (first.ask.run_id, first.ask.tenure) != (item.run_id, item.tenure) or alone > 1:
+                continue
+            if lost.n < item.started_at or lost.receipt in landed:
+                continue
+            if any(key == lost.key and n > lost.n for key, n in keys):
+                continue  # it was asked for again under its own key
+            for again in accepted:
+                other = again.ask.event
+                if (
+                    other.n > lost.n
+                    and other.name == lost.name
+                    and other.key != lost.key
+                    and landed.get(other.receipt) == (item.run_id, item.step)
+                ):
+                    text = (
+                        f"the provider carried out effect {lost.name!r} of step {item.step!r} of"
+                        f" run {item.run_id!r} for {lost.who} at event {first.event.n} (key"
+                        f" {lost.key!r}), and when that was lost again for {other.who} at event"
+                        f" {again.event.n} under another key, {other.key!r}."
+                    )
+                    yield Finding("V4", "the effect ran twice", text, item.run_id, other.who,
+                                  (lost.who,) if lost.who != other.who else (),
+                                  (first.event.n, again.event.n))  # fmt: skip
+
+
+def _landed_in(
+    given: Facts, spec: Steps, decisions: Sequence[facts.Decision]
+) -> dict[str, tuple[str, str]]:
+    """The run and step in whose result each receipt landed."""
+    receipts = [item.ask.event.receipt for item in decisions]
+    landed: dict[str, tuple[str, str]] = {}
+    for touch in given.owned.touches:
+        for change in touch.changes:
+            if change.table == spec.table and change.new is not None and spec.result:
+                result = str(change.new.get(spec.result))
+                name = "/".join(str(change.new.get(column)) for column in spec.id)
+                for receipt in receipts:
+                    if receipt in result:
+                        landed.setdefault(receipt, (touch.run_id, name))
+    return landed
 
 
 def one_per_key(given: Facts) -> Iterator[Finding]:

@@ -60,7 +60,12 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "V1": (run_rules.stale_writes, effects_rules.stale_effects),
     "V2": (lease_rules.tokens,),
     "V3": (run_rules.terminal,),
-    "V4": (effects_rules.reconciliations, effects_rules.ran_twice, effects_rules.unasked),
+    "V4": (
+        effects_rules.reconciliations,
+        effects_rules.ran_twice,
+        effects_rules.ran_again_under_another_key,
+        effects_rules.unasked,
+    ),
     "V5": (run_rules.safety, run_rules.growth, lease_rules.left_behind),
     "V6": (lease_rules.renewals,),
     "V7": (lease_rules.takes, lease_rules.late_writes, effects_rules.late_starts),

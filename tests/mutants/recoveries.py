@@ -59,6 +59,12 @@ def _put_back(
     )
 
 
+def _keyed_by_attempt(**fields: Any) -> tools.Call:
+    """A call whose key is another one at each attempt."""
+    key = f"{fields['idempotency_key']}/attempt-{fields['attempt']}"
+    return tools.Call(**{**fields, "idempotency_key": key})
+
+
 RECOVERIES: Final = (
     Mutant("recovery without a claim",
            "A recoverer does not look whether its take-over changed a row, and goes on.",
@@ -75,6 +81,10 @@ RECOVERIES: Final = (
            {"driver.reconcile": _reconcile_in_two}, more.KILLED_AFTER_ITS_DECISION,
            frozenset({"V4"}), "an interruption was never reconciled", "B#1",
            "discovery-ukraine/saga-lara-flow/issues/64"),
+    Mutant("retry under a new key",
+           "The idempotency key has the number of the attempt in it, so each attempt is new.",
+           {"tenure.Call": _keyed_by_attempt}, more.ANSWER_LOST, frozenset({"V4"}),
+           "the effect ran twice", "B#1", "seed 1, Separate liveness from ownership"),
     Mutant("retry with no decision",
            "An interrupted step is put back to be started again, and no decision is recorded.",
            {"resume.interrupt_steps": _put_back}, more.KILLED,

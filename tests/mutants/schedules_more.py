@@ -271,6 +271,22 @@ ID_USED_AGAIN = Schedule(
     ("claim by A", "claim by B"),
     "UsedAgain",
 )
+ID_STARTED_AGAIN = Schedule(
+    "id_started_again",
+    "A run is finished and deleted, and B starts another one under its id.",
+    """
+    submit r1
+    spawn A
+    run A
+    submit r1
+    spawn B to start
+    run B
+    heal
+    drain
+    """,
+    ("claim by A", "claim by B"),
+    "Forgotten",
+)
 RESTORED = Schedule(
     "restored",
     "A is killed with the run; a backup from before it is restored, and B starts the run.",

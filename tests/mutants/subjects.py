@@ -182,6 +182,23 @@ class UsedAgain(Plain):
         super().submit(db, run_id)
 
 
+class Forgotten(UsedAgain):
+    """An id whose finished run the operator forgets, and that a worker starts again by its plan."""
+
+    def submit(self, db: Path, run_id: str) -> None:
+        mutate(db)
+        with reference.Store(db) as store:
+            if run_id in store.runs():
+                store.delete(run_id)
+            else:
+                store.submit(run_id, self.plan)
+
+    def start(self, worker: Worker) -> str:
+        mutate(worker.db)
+        with reference.Store(worker.db, clock=worker.clock) as store:
+            return str(self.driver(worker, store).start("r1", self.plan).status)
+
+
 class Restored(Plain):
     """The operator's `approve` restores the backup that was made when the run was submitted."""
 

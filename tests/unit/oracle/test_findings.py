@@ -767,6 +767,30 @@ def test_an_effect_was_retried_unasked():
         assert title not in faults(story(**honest))
 
 
+def test_a_lost_effect_is_not_done_again_under_another_key():
+    def story(*, first="k1", again="k2", lands_in="pay", asks_again=False, delivery="exactly-once"):
+        s = started(replace(FULL, delivery=delivery))
+        s.start_step("A#1")
+        s.effect("A#1", "pay", token=1, key=first)
+        s.expire()
+        s.take_over("B#1")
+        if asks_again:
+            s.effect("B#1", "pay", "replayed", token=2, key=first)
+        request = s.effect("B#1", "pay", token=2, key=again)
+        s.end_step("B#1", lands_in, result=s.receipt(request))
+        return s
+
+    title = "the effect ran twice"
+    finding = only_of(story(), title)
+    assert "effect 'pay' of step 'pay' of run 'r1' for A#1" in finding.text
+    assert "again for B#1" in finding.text
+    assert "another key, 'k2'" in finding.text
+    # Another step's effect of the same name; the lost one asked for again before the next one.
+    assert title not in faults(story(lands_in="pay again"))
+    assert title not in faults(story(asks_again=True))
+    assert title not in faults(story(delivery="at-least-once"))
+
+
 def test_a_cancel_does_not_rewrite_an_end():
     def story(status):
         s = started()
