@@ -256,7 +256,10 @@ class LiveStage:
                 self.blind(worker.who, f"it wrote into the kit's channel: {error}"[:300])
                 self.gone(worker)
             else:
-                self._handle(worker, message)
+                try:
+                    self._handle(worker, message)
+                except EOFError:
+                    self.gone(worker)
         return bool(ready)
 
     def gone(self, worker: WorkerProcess) -> None:
@@ -346,10 +349,13 @@ class LiveStage:
             self.record("returned", worker.who, *payload)
 
     def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:
-        _data, fds, _flags, _address = socket.recv_fds(worker.end, 16, 1)
+        try:
+            _data, (line,), _flags, _address = socket.recv_fds(worker.end, 16, 1)
+        except (OSError, ValueError) as error:  # it died in between, or never had one
+            raise EOFError from error
         if thread in worker.lines:  # of an ended thread that had the same number
             os.close(worker.lines[thread])
-        worker.lines[thread] = fds[0]
+        worker.lines[thread] = line
         if name == TIMEKEEPER:
             worker.timekeeper = thread
 

@@ -198,6 +198,13 @@ class Hostile(Small):
         os.write(3, b"\1" + b"x" * 100)
         os._exit(5)
 
+    def promise_a_line(self, worker: Worker) -> NoReturn:
+        """A message that a descriptor is to follow; none does."""
+        import marshal
+
+        os.write(3, b"\0" + marshal.dumps(("line", 99, [], None, "helper")))
+        os._exit(6)
+
     def write_half_and_wait(self, worker: Worker) -> NoReturn:
         os.write(3, b"\1" + b"x" * 100)
         while True:

@@ -77,6 +77,7 @@ def log(played: Played, who: str = "A#1") -> str:
         ("close_channel", "signal 9", ""),
         ("write_half_a_message", "exit 5", ""),
         ("die_with_heirs", "exit 4", ""),
+        ("promise_a_line", "exit 6", ""),
     ],
 )
 def test_a_process_that_ends_is_over(
