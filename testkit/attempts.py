@@ -12,7 +12,7 @@ is stale only in what names its former tenure.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from . import footprints as facts
@@ -22,13 +22,11 @@ from .history import (
     EffectAnswered,
     EffectDecided,
     History,
-    Key,
     Passed,
     RolledBack,
-    Row,
     Statement,
 )
-from .rows import Reader
+from .rows import rows_of_runs
 from .subject import Declaration
 from .verdict import Act, Attempt, Tenure
 
@@ -121,7 +119,9 @@ class _Attempts:
         self._runs_of: Final[dict[str, set[str]]] = {}
         for tenure in owned.tenures:
             self._runs_of.setdefault(tenure.who, set()).add(tenure.run_id)
-        self._rows: Final = _rows_of(history, declaration, {run for run, _ in owned.by_number})
+        #: Runs that anybody ever held.
+        self._held: Final = {run for run, _ in owned.by_number}
+        self._rows: Final = rows_of_runs(history, declaration, self._held)
 
     def find(self) -> tuple[Attempt, ...]:
         txns = self._transactions()
@@ -246,17 +246,32 @@ class _Attempts:
     def _concerns(self, event: Statement, over: _Over) -> bool:
         """Whether a statement is about the run of a tenure that is over, and from that tenure."""
         tenure = over.tenure
+        named = self._names_run(event, tenure.run_id)
+        if not named and any(
+            self._names_run(event, other) for other in self._held if other != tenure.run_id
+        ):
+            return False  # its worker has, or had, other runs, under the same owner perhaps
         if over.again is not None and event.n > over.again.since:
             return self._names_tenure(event.sql, tenure) and (
                 tenure.owner != over.again.owner or tenure.token != over.again.token
             )
-        if names_run(event, tenure.run_id) or self._names_tenure(event.sql, tenure):
+        if named:
             return True
-        rows = self._rows.get((event.table.lower(), tenure.run_id), {})
-        if any(names_row(event.sql, key, row) for key, row in rows.items()):
-            return True
+        if self._names_tenure(event.sql, tenure):
+            return not any(
+                other.who == event.who and other.run_id != tenure.run_id and other.since < event.n
+                and self._names_tenure(event.sql, other)
+                for other in self._owned.tenures
+            )  # fmt: skip
         # a runtime with one lease in all, or that goes by a number of its own
         return len(self._runs_of[event.who]) == 1 and event.rows is not None and event.rows > 0
+
+    def _names_run(self, event: Statement, run_id: str) -> bool:
+        """Whether a statement names a run, by its id or by the key of its row."""
+        if names_run(event, run_id):
+            return True
+        rows = self._rows.get((event.table.lower(), run_id), {})
+        return any(names_row(event.sql, key, row) for key, row in rows.items())
 
     def _names_tenure(self, sql: str, tenure: Tenure) -> bool:
         owner, spec = tenure.owner, self._lease
@@ -363,25 +378,6 @@ class _Attempts:
             and act.kind.startswith("stale-")
             for act in self._owned.acts
         )  # fmt: skip
-
-
-def _rows_of(
-    history: History, declaration: Declaration, runs: Collection[str]
-) -> dict[tuple[str, str], dict[Key, Row]]:
-    """Rows of these runs and of their leases, by table and run, as they were seen last."""
-    reader = Reader(declaration)
-    found: dict[tuple[str, str], dict[Key, Row]] = {}
-    for table in dict.fromkeys((reader.runs_table, reader.lease_table)):
-        seen = list(history.header.tables.get(table, {}).items())
-        for event in history.events:
-            for change in event.changes if type(event) is Commit else ():
-                if change.table == table and change.new is not None:
-                    seen.append((change.key, change.new))
-        for key, row in seen:
-            run_id = reader.run_of[table](row)
-            if run_id is not None and run_id in runs:
-                found.setdefault((table.lower(), run_id), {})[key] = row
-    return found
 
 
 def _landed(act: Act) -> Attempt:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from .errors import Problem, SubjectError
-from .history import Key, Row, Value
+from .history import Commit, History, Key, Row, Value
 from .subject import After, Beat, Declaration
 
 _SECOND: Final = 1_000_000_000
@@ -298,3 +298,22 @@ def _by_function(name: str, declaration: Declaration) -> Callable[[Row], str | N
         return None if value is None else str(value)
 
     return run_of
+
+
+def rows_of_runs(
+    history: History, declaration: Declaration, runs: Collection[str]
+) -> dict[tuple[str, str], dict[Key, Row]]:
+    """Rows of these runs and of their leases, by table and run, as they were seen last."""
+    reader = Reader(declaration)
+    found: dict[tuple[str, str], dict[Key, Row]] = {}
+    for table in dict.fromkeys((reader.runs_table, reader.lease_table)):
+        seen = list(history.header.tables.get(table, {}).items())
+        for event in history.events:
+            for change in event.changes if type(event) is Commit else ():
+                if change.table == table and change.new is not None:
+                    seen.append((change.key, change.new))
+        for key, row in seen:
+            run_id = reader.run_of[table](row)
+            if run_id is not None and run_id in runs:
+                found.setdefault((table.lower(), run_id), {})[key] = row
+    return found

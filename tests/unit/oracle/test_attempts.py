@@ -199,6 +199,21 @@ def test_a_process_that_claimed_again_is_stale_in_what_names_its_former_tenure()
     assert attempts(s) == [("A#1", "UPDATE runs", "changed nothing")]
 
 
+def test_a_worker_that_goes_on_with_another_run_under_its_one_name_is_not_stale_there():
+    s = Story()
+    s.spawn("A#1", "B#1")
+    for run in ("r1", "r2"):
+        s.submit(run)
+        s.claim("A#1", run)
+    s.release("A#1", "r1")
+    s.claim("B#1", "r1", token=2)
+    s.tries("A#1", "UPDATE runs SET rev=2 WHERE id='r2' AND owner='A#1' AND token = 1", rows=1)
+    s.tries("A#1", "UPDATE runs SET beat=1 WHERE owner='A#1'", rows=1)
+    assert attempts(s) == []
+    s.tries("A#1", GUARDED)
+    assert attempts(s) == [("A#1", "UPDATE runs", "changed nothing")]
+
+
 def test_numbers_as_run_ids_are_found_as_values_only():
     s = Story()
     s.spawn("A#1", "B#1")
