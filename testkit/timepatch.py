@@ -12,9 +12,11 @@ import copyreg
 import datetime as datetimes
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from . import names
+from .channel import Channel, thread_name
+from .clock import ClockPage
 
 
 def patch_time(*, now_ns: Callable[[], int], monotonic_ns: Callable[[], int]) -> None:
@@ -111,3 +113,38 @@ def _named_like(virtual: Any, real: Any) -> Any:
     virtual.__name__, virtual.__qualname__ = real.__name__, real.__qualname__
     virtual.__module__, virtual.__doc__ = real.__module__, real.__doc__
     return virtual
+
+
+class SkewedEyes:
+    """What this worker's `time.time` and SQLite's `'now'` see, with its skew.
+
+    A reading is an event, once per thread and time seen: logging reads the clock at every line.
+    """
+
+    def __init__(self, page: ClockPage, channel: Channel) -> None:
+        self._page: Final = page
+        self.note: Final = _reads_to(channel.record, name_of=thread_name)
+        self.slot = 0
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the epoch. The reading is an event."""
+        value_ns = self.peek_ns()
+        self.note(value_ns)
+        return value_ns
+
+    def peek_ns(self) -> int:
+        """The same without an event."""
+        return self._page.now_ns() + self._page.skew_ns(self.slot)
+
+
+def _reads_to(record: Callable[..., None], *, name_of: Callable[[], str]) -> Callable[[int], None]:
+    """Record a reading of the clock, unless the thread saw the same time when it last looked."""
+    last: dict[str, int] = {}
+
+    def note(value_ns: int) -> None:
+        name = name_of()
+        if last.get(name) != value_ns:
+            last[name] = value_ns
+            record("clock-read", name, value_ns)
+
+    return note

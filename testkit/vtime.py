@@ -16,7 +16,6 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
@@ -236,16 +235,3 @@ class Waits:
 def _simple_queue() -> Any:
     """`queue.SimpleQueue` in Python: the one in C waits where nobody sees it."""
     return queue._PySimpleQueue  # type: ignore[attr-defined]
-
-
-def reads_to(record: Callable[..., None], *, name_of: Callable[[], str]) -> Callable[[int], None]:
-    """Record a reading of the clock, unless the thread saw the same time when it last looked."""
-    last: dict[str, int] = {}
-
-    def note(value_ns: int) -> None:
-        name = name_of()
-        if last.get(name) != value_ns:
-            last[name] = value_ns
-            record("clock-read", name, value_ns)
-
-    return note

@@ -33,8 +33,8 @@ from .probe import Probe
 from .subject import Subject
 from .subject_source import SubjectSource
 from .surroundings import Surroundings
-from .timepatch import patch_time
-from .vtime import Waits, reads_to
+from .timepatch import SkewedEyes, patch_time
+from .vtime import Waits
 
 T = TypeVar("T")
 
@@ -305,28 +305,6 @@ def _hold_write_lock(worker: Worker) -> str:
     connection.execute("ROLLBACK")
     connection.close()
     return "released"
-
-
-class SkewedEyes:
-    """What this worker's `time.time` and SQLite's `'now'` see, with its skew.
-
-    A reading is an event, once per thread and time seen: logging reads the clock at every line.
-    """
-
-    def __init__(self, page: ClockPage, channel: Channel) -> None:
-        self._page: Final = page
-        self.note: Final = reads_to(channel.record, name_of=thread_name)
-        self.slot = 0
-
-    def now_ns(self) -> int:
-        """Nanoseconds since the epoch. The reading is an event."""
-        value_ns = self.peek_ns()
-        self.note(value_ns)
-        return value_ns
-
-    def peek_ns(self) -> int:
-        """The same without an event."""
-        return self._page.now_ns() + self._page.skew_ns(self.slot)
 
 
 def _redirect(log: str) -> None:
