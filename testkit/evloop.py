@@ -41,7 +41,8 @@ class _LoopWait(Wait):
 
     @property
     def at_rest(self) -> bool:
-        return not self.released and not self._poll.poll(0)
+        # In this order: who empties the epoll was released before, perhaps while we polled.
+        return not self._poll.poll(0) and not self.released
 
     def fire(self) -> None:
         self.released = True
