@@ -326,7 +326,9 @@ class Actor:
         stage.provider.faults.clear()
         if self._locker is not None:
             self.unlock(script.Unlock())
-        stage.deliver("*")
+        for worker in stage.deliver("*"):
+            if not worker.ended:
+                stage.move(worker)
         for _round in range(8):
             movable = [
                 worker

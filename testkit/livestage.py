@@ -12,7 +12,7 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
@@ -424,17 +424,19 @@ class LiveStage:
         self.record("effect-answered", request.who, request.number, "delivered")
         worker.answer(thread, (request.number, decision.outcome, decision.why))
 
-    def deliver(self, name: str) -> list[WorkerProcess]:
-        """What is under way for effects of this name arrives; returns who is answered by it."""
-        answered = []
+    def deliver(self, name: str) -> Iterator[WorkerProcess]:
+        """What is under way for effects of this name arrives, one after the other.
+
+        Yields who is answered by it; it must have come to rest before the next one is answered, or
+        two would move at once.
+        """
         for item in self.provider.take_delayed(name):
             decision = item.decision or self._decide(item.request)
             for worker in self.everyone:
                 for thread, rest in list(worker.rests.items()):
                     if rest.wait == "provider" and rest.what is item.request:
                         self._respond(worker, thread, item.request, decision)
-                        answered.append(worker)
-        return answered
+                        yield worker
 
 
 def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:
