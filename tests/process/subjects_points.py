@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
+from called_things import elsewhere
 from subjects_plain import Plain, own_point, update
 
 from pytest_leasecheck import apoint
@@ -36,6 +37,7 @@ class Thing:
 
 class Points(Plain):
     calls = (
+        "called_things:elsewhere",
         "subjects_points:function",
         "subjects_points:coroutine",
         "subjects_points:Thing.method",
@@ -54,9 +56,7 @@ class Points(Plain):
         ]  # fmt: skip
 
     def called_by_another_module(self, worker: Worker) -> Any:
-        import subjects_early
-
-        return subjects_early.function("early")
+        return elsewhere("early")
 
     def charging(self, worker: Worker) -> Any:
         return [worker.effect("charge"), worker.effect("charge"), worker.effect("mail")]

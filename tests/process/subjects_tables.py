@@ -101,10 +101,11 @@ class Crowd(Plain):
         connection.execute("DELETE FROM jobs WHERE id = 'x04999'")
         connection.execute("INSERT INTO jobs VALUES ('z', 'queued', NULL, 0, X'01')")
         connection.execute("REPLACE INTO jobs VALUES ('a', 'queued', 'o', 1, 'again')")
-        connection.execute("UPDATE jobs SET note = CAST(X'FF' AS TEXT) WHERE id = 'b'")
-        connection.execute("UPDATE jobs SET note = 'well' WHERE id = 'b'")
         connection.execute("ALTER TABLE jobs ADD COLUMN extra COLLATE NOCASE DEFAULT 'x'")
         connection.execute("UPDATE jobs SET extra = 'X' WHERE id = 'a'")
+        connection.execute("UPDATE jobs SET extra = 'x' WHERE id = 'a'")
+        connection.execute("UPDATE jobs SET note = CAST(X'FF' AS TEXT) WHERE id = 'b'")
+        connection.execute("UPDATE jobs SET note = 'well' WHERE id = 'b'")
 
     def many_commits(self, worker: Worker) -> None:
         connection = auto(worker)

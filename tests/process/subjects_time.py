@@ -204,6 +204,17 @@ class Waiting(_Waits, Plain):
         connection.execute("COMMIT")
         thread.join()
 
+    def late_own_writer(self, worker: Worker) -> None:
+        """The thread comes to the lock while the main thread, which holds it, sleeps."""
+        connection = auto(worker)
+        connection.execute("BEGIN IMMEDIATE")
+        thread = threading.Thread(target=update, args=(worker.db, "b", "second"))
+        thread.start()
+        time.sleep(5)
+        connection.execute("UPDATE jobs SET note = 'first' WHERE id = 'a'")
+        connection.execute("COMMIT")
+        thread.join()
+
 
 class Patched(_Waits, Plain):
     clock = "patched"

@@ -76,7 +76,7 @@ def test_a_call_can_be_held(lane: Lane, name: str, phase: str) -> None:
 
 def test_a_name_that_another_module_bound_early_is_a_point_too(lane: Lane) -> None:
     history = play(
-        lane, "spawn A to called_by_another_module; until A call:*function before; run A"
+        lane, "spawn A to called_by_another_module; until A call:*elsewhere before; run A"
     )
     assert value(history) == "'early!'"
 

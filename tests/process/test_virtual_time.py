@@ -129,6 +129,12 @@ def test_a_thread_gets_the_lock_that_its_own_process_lets_go(given: Lane) -> Non
     assert state(history) == "returned"
 
 
+def test_a_thread_tries_again_within_the_move_that_let_the_lock_go(given: Lane) -> None:
+    history = play(given, "spawn A to late_own_writer; run A; expire; run A")
+    assert [note for _who, _id, note in written(history)] == ["first", "second"]
+    assert state(history) == "returned"
+
+
 def test_every_clock_of_a_patched_process_shows_the_stages_time(patched: Lane) -> None:
     assert value(play(patched, "advance 90s; spawn A to readings; run A")) == "[90.0]"
     assert value(play(patched, "spawn A to days; run A")) == "('2030-01-01', '2030-01-01')"

@@ -1,0 +1,5 @@
+"""A module whose function another module binds early."""
+
+
+def elsewhere(note: str) -> str:
+    return note + "!"
