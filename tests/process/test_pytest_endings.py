@@ -34,9 +34,14 @@ def tell():
     with open({fifo!r}, "w") as fifo:
         fifo.write(json.dumps([lane._process.pid, lane.facts.work, os.getpid()]) + chr(10))
 
-@pytest.mark.leasecheck(subject=Hostile, judge=False)
-def test_situation(stage):
+@pytest.fixture
+def situation(stage):
     stage.do({situation!r})
+    return stage
+
+@pytest.mark.leasecheck(subject=Hostile, judge=False)
+def test_situation(situation):
+    stage = situation
     tell()
     {then}
 
@@ -139,9 +144,9 @@ def test_a_pass_and_a_failure_leave_nothing(session: Callable[..., Session]) -> 
 
 @pytest.mark.parametrize("method", ["signal", "thread"])
 def test_pytest_timeout_leaves_nothing(method: str, session: Callable[..., Session]) -> None:
-    """Its time is counted from the moment on, and is in the numbers; so is the test's set-up."""
-    one = session("--timeout=2", f"--timeout-method={method}")
-    said = one.assert_gone(by=f"--timeout-method={method} (2 s)")
+    """Its time is counted from the moment on, and is in the numbers."""
+    options = ("-o", "timeout_func_only=true", "--timeout=1", f"--timeout-method={method}")
+    said = session(*options).assert_gone(by=f"--timeout-method={method} (1 s)")
     assert "Timeout" in said
     if method == "signal":  # the other one ends pytest itself
         assert "1 failed, 2 passed" in said
