@@ -173,6 +173,7 @@ class LiveStage:
         Ends early, True, when a thread is held at `until`. `again`: one that had returned does
         its job once more.
         """
+        self.settle(worker)  # the provider, or a signal, may have set it going
         start = self._arrivals
         armed = [*worker.holds, *([until] if until else [])]
         waits = ("held", "lock", "returned") if again else ("held", "lock")

@@ -767,6 +767,16 @@ def test_an_effect_was_retried_unasked():
         assert title not in faults(story(**honest))
 
 
+def test_a_stale_first_request_is_no_retry():
+    s = started(replace(FULL, capabilities=FULL.capabilities | {"asks_first"}))
+    s.spawn("B#1")
+    s.expire()
+    s.claim("B#1", token=2)
+    s.effect("B#1", token=2, key="r1/0")
+    s.effect("A#1", outcome="refused", token=1, key="r1/0")  # it was held at it all the while
+    assert "an effect was retried unasked" not in faults(s)
+
+
 def test_a_lost_effect_is_not_done_again_under_another_key():
     def story(*, first="k1", again="k2", lands_in="pay", asks_again=False, delivery="exactly-once"):
         s = started(replace(FULL, delivery=delivery))
