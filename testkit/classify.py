@@ -100,6 +100,8 @@ def what_changed(
     renews = False
     writes = False
     for change in changes:
+        if change.old is not None and change.new is not None and _is_migrated(reader, change):
+            continue
         beat = reader.beat is not None and change.table == reader.beat.table
         if change.table != reader.lease_table or change.old is None or change.new is None:
             renews |= beat
@@ -112,6 +114,16 @@ def what_changed(
     if before.held and after.held and before.expiry != after.expiry:
         renews = True
     return renews and before.held and after.held, writes or (renews and not after.held)
+
+
+def _is_migrated(reader: Reader, change: Change) -> bool:
+    """Whether a row only got values in columns that it did not have: what a migration does.
+
+    In a column that says who holds what, a value counts from the start.
+    """
+    old, new = change.old or {}, change.new or {}
+    different = {column for column, value in new.items() if old.get(column) != value}
+    return different.isdisjoint(old) and different.isdisjoint(reader.lease_columns)
 
 
 def touched_tables(changes: Sequence[Change]) -> str:

@@ -111,6 +111,7 @@ class Rich(Leases):
     def migrates(self, worker: Worker) -> str:
         """A worker that had a job migrates the database while another has it."""
         queue, claim = self.claimed(worker)
+        queue.store(claim, "begun", part="begun")
         worker.point("working")
         queue.sql.execute("BEGIN IMMEDIATE")
         queue.sql.execute("ALTER TABLE jobs ADD COLUMN priority INTEGER DEFAULT 5")

@@ -77,10 +77,11 @@ class Queue:
     def store(self, claim: Claim, body: object, *, part: str = "", guarded: bool = True) -> bool:
         """A result, if the lease is still held; of an unguarded one, in any case."""
         if not guarded:
-            self.sql.execute("INSERT INTO results VALUES (?, ?, ?)", (claim.run_id, part, body))
+            sql = "INSERT INTO results (job_id, part, body) VALUES (?, ?, ?)"
+            self.sql.execute(sql, (claim.run_id, part, body))
             return True
         return self.sql.execute(
-            "INSERT INTO results SELECT id, ?, ? FROM jobs"
+            "INSERT INTO results (job_id, part, body) SELECT id, ?, ? FROM jobs"
             " WHERE id = ? AND owner = ? AND fence = ? AND expires > ?",
             (part, body, *claim, self.now()),
         ).rowcount == 1

@@ -267,7 +267,7 @@ def test_a_second_result_on_a_finished_run():
 @pytest.mark.parametrize("column", [{"revision": 9}, {"changed_at": "2024-01-01 00:00:00"}])
 def test_a_counter_or_a_time_on_a_finished_run_is_a_stale_write_and_no_second_result(column):
     s = taken_over(PLAIN, step=False)
-    s.finish("B#1", result="b")
+    s.finish("B#1", result="b", revision=1, changed_at="")
     s.commit("A#1", s.set("runs", "r1", **column))
     assert faults(s) == ["a stale write landed"]
 

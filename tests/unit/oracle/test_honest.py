@@ -236,6 +236,15 @@ def expiry_lies_in_the_process_table(guilty):
     return s
 
 
+def past_holder_migrates_under_another(guilty):
+    s = started()
+    s.expire()
+    s.take_over("B#1")
+    migrated = {"status": "queued"} if guilty else {}
+    s.commit("A#1", s.set("runs", "r1", priority=6, **migrated))
+    return s
+
+
 def a_function_finds_the_run(guilty):
     s = started(replace(FULL, writes=(Writes("events", run=f"{__name__}:run_of_event"),)))
     s.expire()
@@ -260,7 +269,7 @@ STORIES = [
     two_drivers_in_one_process, row_is_deleted_at_the_end_results_come_before,
     writes_after_its_own_finish_in_a_commit_of_its_own, one_name_for_all_workers_of_a_host,
     many_rows_of_other_peoples_jobs, blobs_and_text_results, expiry_lies_in_the_process_table,
-    a_function_finds_the_run,
+    a_function_finds_the_run, past_holder_migrates_under_another,
 ]  # fmt: skip
 
 
