@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .lanes import Lanes
     from .options import Settings
+    from .testkit.families import PointMap
     from .testkit.history import History
     from .testkit.lane import Lane
     from .testkit.stage import Stage
@@ -37,6 +39,13 @@ def start_lane(subject: Subject, *, settings: Settings, folder: Path) -> Lane:
 def _controller() -> tuple[int, ...]:
     """In a worker of xdist its controller, which a worker outlives by seconds."""
     return (os.getppid(),) if "PYTEST_XDIST_WORKER" in os.environ else ()
+
+
+def draw_map(lanes: Lanes, subject: Subject) -> PointMap:
+    """What an undisturbed worker of a subject passes. Raises `LeasecheckError`."""
+    from .testkit.sweep import draw_map as draw
+
+    return draw(lanes.lane_for(subject), danger=subject.danger)
 
 
 def open_stage(lane: Lane, *, name: str) -> Stage:

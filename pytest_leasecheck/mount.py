@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +44,10 @@ def mount_suite(config: pytest.Config) -> None:
             _ = runtime.subject
         return
     else:
-        groups = all_groups(config)
+        from .searching import search_groups
+
+        searched = search_groups(runtime, asked=asked.ours if given else None)
+        groups = (*all_groups(config), *searched)
         if given:
             groups = _selected(groups, asked.ours)
             config.args[:] = asked.theirs
@@ -129,10 +132,12 @@ class GroupNode(pytest.Module):
 
     def collect(self) -> list[pytest.Item | pytest.Collector]:
         """One item a scenario. The consumer's fixtures are none of theirs."""
-        return [
-            ScenarioItem.from_parent(self, name=scenario.name, scenario=scenario)
-            for scenario in self.group.scenarios
-        ]
+        make = self.group.item or _item
+        return [make(self, scenario) for scenario in self.group.scenarios]
+
+
+def _item(parent: pytest.Collector, scenario: Scenario) -> pytest.Item:
+    return ScenarioItem.from_parent(parent, name=scenario.name, scenario=scenario)
 
 
 class ScenarioItem(pytest.Item):
@@ -215,7 +220,7 @@ def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...
             if group.nodeid in asked or f"{group.nodeid}::{scenario.name}" in asked
         )
         if scenarios:
-            chosen.append(Group(group.name, scenarios, group.file))
+            chosen.append(replace(group, scenarios=scenarios))
     return tuple(chosen)
 
 

@@ -9,7 +9,11 @@ from typing import Final, Literal, cast
 
 import pytest
 
-_CHOICES: Final = {"clock": ("auto", "virtual", "wall"), "workers": ("fresh", "warm")}
+_CHOICES: Final = {
+    "clock": ("auto", "virtual", "wall"),
+    "workers": ("fresh", "warm"),
+    "sweep": ("cheap", "full", "off"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class Settings:
     deadline_s: float
     replay: Path | None
     hooks: bool
+    sweep: Literal["cheap", "full", "off"] = "cheap"
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -47,6 +52,7 @@ def read_settings(config: pytest.Config) -> Settings:
         deadline_s=_deadline(config),
         replay=here / replay if replay else None,
         hooks=not config.getoption("leasecheck_no_hooks"),
+        sweep=cast(Literal["cheap", "full", "off"], _choice(config, "sweep")),
     )
 
 

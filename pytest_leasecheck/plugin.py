@@ -81,6 +81,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " given (ini: leasecheck_deadline)",
     )
     group.addoption(
+        "--leasecheck-sweep",
+        choices=("cheap", "full", "off"),
+        help="how much of every point times every fault is played; cheap (default): workers killed"
+        " and outlived around transactions and effects (ini: leasecheck_sweep)",
+    )
+    group.addoption(
         "--leasecheck-replay",
         metavar="FILE",
         help="play one saved script, or the script of a saved history, and nothing else",
@@ -110,6 +116,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("leasecheck_evidence", "where leasecheck's evidence is kept")
     parser.addini("leasecheck_clock", "auto, virtual or wall")
     parser.addini("leasecheck_workers", "fresh or warm")
+    parser.addini("leasecheck_sweep", "cheap, full or off")
     parser.addini("leasecheck_deadline", "real seconds that one move of a worker may take")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +19,15 @@ from .testkit.subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The scenarios of one file, mounted as `leasecheck/NAME`; `file` is where they are written."""
+    """The scenarios of one file, mounted as `leasecheck/NAME`; `file` is where they are written.
+
+    `item` makes the items of those that are judged in a way of their own.
+    """
 
     name: str
     scenarios: tuple[Scenario, ...]
     file: Path | None = None
+    item: Callable[[pytest.Collector, Scenario], pytest.Item] | None = None
 
     @property
     def nodeid(self) -> str:

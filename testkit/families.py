@@ -28,7 +28,7 @@ END: Final[tuple[Action, ...]] = (acts.Heal(), acts.Drain())
 
 #: So many points of a long run belong to the cheap part.
 CHEAP_POINTS: Final = 24
-_CHEAP_FAMILIES: Final = ("kill", "stale")
+_CHEAP_FAMILIES: Final = ("kill", "stale", "stale-while-held")
 
 
 @dataclass(frozen=True, slots=True)

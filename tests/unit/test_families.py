@@ -99,7 +99,8 @@ def test_cheap_part_is_kills_and_stale_workers_around_transactions_and_effects()
     cheap = [one.name for one in variations(MAP, declared()) if one.cheap]
     around = ("txn:begin#1-before", "txn:commit#1-before", "effect:mail#1-before",
               "effect:mail#1-after")  # fmt: skip
-    assert cheap == [f"{family}[{at}]" for family in ("kill", "stale") for at in around]
+    families = ("kill", "stale", "stale-while-held")
+    assert cheap == [f"{family}[{at}]" for family in families for at in around]
 
 
 def test_cheap_part_of_a_long_run_is_bounded_and_spread() -> None:
