@@ -30,6 +30,10 @@ TIMEKEEPER: Final = "\0timekeeper"
 _FOR_THE_LANE: Final = frozenset({"held", "returned", "provider", "lock"})
 
 
+#: Threads by ident; there is no public way.
+_threads: Final[dict[int, threading.Thread]] = threading._active  # type: ignore[attr-defined]
+
+
 class Wait:
     """What one thread waits for, as long as it does.
 
@@ -257,7 +261,7 @@ class Channel:
 def thread_name(ident: int | None = None) -> str:
     """`main`, or the name of the (given) thread."""
     ident = _thread.get_ident() if ident is None else ident
-    thread = threading._active.get(ident)  # type: ignore[attr-defined]  # no public way by ident
-    if thread is None:
-        return f"thread-{ident}"
-    return "main" if thread is threading.main_thread() else str(thread.name)
+    thread = _threads.get(ident)
+    if thread is threading._main_thread:  # type: ignore[attr-defined]  # asked at every point
+        return "main"
+    return f"thread-{ident}" if thread is None else str(thread.name)

@@ -25,6 +25,7 @@ START_NS: Final = 1_893_456_000 * 10**9
 SLOTS: Final = 500
 _readings: Final = itertools.count()
 _NOW, _TURNSTILE, _FIRST = 0, 1, 8
+_NO_SKEW: Final = memoryview(bytes(8 * SLOTS)).cast("q")
 
 
 class ClockPage:
@@ -41,9 +42,7 @@ class ClockPage:
         """Back to the start, no skew, no turnstile."""
         self._cells[_NOW] = START_NS
         self._cells[_TURNSTILE] = 0
-        for slot in range(_FIRST, _FIRST + SLOTS):
-            if self._cells[slot]:
-                self._cells[slot] = 0
+        self._cells[_FIRST : _FIRST + SLOTS] = _NO_SKEW
 
     def now_ns(self) -> int:
         """The stage's time, without skew."""

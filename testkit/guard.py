@@ -235,6 +235,14 @@ def marked(mark: str) -> list[int]:
 def remove_folder(path: str) -> None:
     """Remove a folder, also one in which a worker took away its own right to write."""
 
+    with contextlib.suppress(OSError):  # the common case, in a tenth of the time: no folder in it
+        with os.scandir(path) as entries:
+            names = [entry.path for entry in entries]
+        for name in names:
+            os.unlink(name)
+        os.rmdir(path)
+        return
+
     def allow_and_retry(function: Any, name: str, _error: object) -> None:
         with contextlib.suppress(OSError):
             os.chmod(os.path.dirname(name), stat.S_IRWXU)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import marshal
 import os
 import pickle
@@ -128,7 +129,7 @@ class Lane:
     def play(self, script: Script, *, name: str) -> Played:
         """Play a whole script on a stage of its own. `name` is its folder's name for logs."""
         logs = os.path.join(self._folder, name)
-        answer = self._ask("play", name, logs, script.actions)
+        answer = self._ask("play", name, logs, tuple(map(_packed, script.actions)))
         return self._played(answer, script=str(script))
 
     def open_stage(self, *, name: str) -> Stage:
@@ -257,6 +258,7 @@ def close_all() -> None:
         lane.close()
 
 
+@functools.cache
 def kit_version() -> str:
     """The version of the distribution."""
     from importlib.metadata import PackageNotFoundError, version
@@ -265,6 +267,12 @@ def kit_version() -> str:
         return version("pytest-leasecheck")
     except PackageNotFoundError:
         return "unknown"
+
+
+@functools.lru_cache(maxsize=1024)
+def _packed(action: Action) -> bytes:
+    """An action for the pipe: scripts say the same few again and again."""
+    return pickle.dumps(action)
 
 
 def error_from(wired: Any) -> StageError:

@@ -9,6 +9,7 @@ imports for itself, which is slower, and said.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import marshal
 import os
@@ -20,6 +21,7 @@ import sqlite3
 import sys
 import threading
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,6 +97,7 @@ class _Lane:
         self._stage: LiveStage | None = None
         self._actor: Actor | None = None
         self._place = ""
+        self._left: list[str] = []
         self._db = ""
         self._header: tuple[Any, ...] = ()
         self._played = 0
@@ -106,7 +109,7 @@ class _Lane:
             self._subject = self._spec.source.load()
         self._template = self._make_template()
         if self._spec.attribution != "off":
-            self._observer = start_observer(parent_pid=os.getpid())
+            self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
         names.remember()
         gc.collect()
         gc.freeze()
@@ -126,6 +129,16 @@ class _Lane:
             command, *arguments = pickle.loads(self._next_command())  # from pytest, by a pipe
             answer = getattr(self, "_do_" + command)(*arguments)
             self._connection.send_bytes(marshal.dumps(answer))
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """While pytest looks at the answer: let go of a stage that is over."""
+        for place in self._left:
+            if self._observer is not None:
+                with contextlib.suppress(ObserverFailed):
+                    self._observer.close()
+            guard.remove_folder(place)
+        self._left.clear()
 
     def _next_command(self) -> bytes:
         """The next command; whoever moves on a wall clock meanwhile is served."""
@@ -137,11 +150,11 @@ class _Lane:
         data: bytes = self._connection.recv_bytes()
         return data
 
-    def _do_play(self, name: str, logs: str, actions: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _do_play(self, name: str, logs: str, actions: tuple[bytes, ...]) -> tuple[Any, ...]:
         error = self._open(name, logs)
         if error is not None:
             return ("played", (self._page.now_ns(), [], {}), [], {}, error)
-        error = self._perform(actions)
+        error = self._perform(map(_unpacked, actions))
         return ("played", *self._finish(), error)
 
     def _do_open(self, name: str, logs: str) -> tuple[Any, ...]:
@@ -164,7 +177,7 @@ class _Lane:
     def _do_finish(self) -> tuple[Any, ...]:
         return ("played", *self._finish(), None)
 
-    def _perform(self, actions: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def _perform(self, actions: Iterable[Any]) -> tuple[Any, ...] | None:
         assert self._actor is not None
         try:
             for action in actions:
@@ -199,7 +212,7 @@ class _Lane:
         schema: list[str] = []
         tables: dict[str, Any] = {}
         if self._observer is not None and not self._observer.lives:
-            self._observer = start_observer(parent_pid=os.getpid())
+            self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
         if self._observer is not None:
             schema, tables = self._observer.open(
                 self._db, tables=spec.declaration.tables, brief=spec.brief_observer
@@ -230,12 +243,10 @@ class _Lane:
             self._end(one, "end of script")
         if self._observer is not None:
             stage.observe("")
-            with contextlib.suppress(ObserverFailed):
-                self._observer.close()
         strays = guard.kill_children(spare=self._own_children())
         if strays:
             stage.note(f"{strays} processes that workers had left behind were killed")
-        guard.remove_folder(self._place)
+        self._left.append(self._place)
         self._stage = self._actor = None
         return (self._header, stage.rows, stage.logs)
 
@@ -371,6 +382,11 @@ class _Lane:
         if not done:
             raise RuntimeError(text)
         return str(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _unpacked(action: bytes) -> Any:
+    return pickle.loads(action)  # from pytest, by a pipe
 
 
 def _wire_error(error: StageError) -> tuple[Any, ...]:

@@ -15,8 +15,8 @@ import sqlite3
 import urllib.parse
 from typing import Any, Final
 
-from . import guard, wire
-from .tables import Table, WireChange
+from . import guard, sqlite_api, wire
+from .tables import Table, WireChange, attach_mirrors
 
 #: How long a committed state may stay illegible, in real time.
 _BUSY_MS: Final = 50
@@ -70,7 +70,7 @@ class ObserverClient:
         return answer
 
 
-def start_observer(*, parent_pid: int) -> ObserverClient:
+def start_observer(*, parent_pid: int, library: Any = None) -> ObserverClient:
     """Fork the observer from the lane, which never opens SQLite itself."""
     ours, theirs = wire.pair()
     pid = os.fork()
@@ -80,7 +80,7 @@ def start_observer(*, parent_pid: int) -> ObserverClient:
             guard.die_with_parent(parent_pid)
             os.setsid()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            _serve(guard.keep_only(theirs.detach()))
+            _serve(guard.keep_only(theirs.detach()), library)
             status = 0
         finally:
             os._exit(status)
@@ -89,8 +89,8 @@ def start_observer(*, parent_pid: int) -> ObserverClient:
     return ObserverClient(ours, pid)
 
 
-def _serve(fd: int) -> None:
-    reader = _Reader()
+def _serve(fd: int, library: Any) -> None:
+    reader = _Reader(library)
     while True:
         try:
             question, *arguments = wire.receive(fd)
@@ -105,7 +105,8 @@ def _serve(fd: int) -> None:
 class _Reader:
     """One database, as last read."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: Any) -> None:
+        self._library: Final = library
         self._path = ""
         self._brief = False
         self._identity: tuple[int, int] | None = None
@@ -134,7 +135,7 @@ class _Reader:
         if _identity(self._path) != self._identity:
             raise sqlite3.OperationalError("the database file was deleted or replaced")
         try:
-            return self._changes(self._connect())
+            return self._changes(self._connect(), certain)
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
                 raise
@@ -166,12 +167,16 @@ class _Reader:
         finally:
             frozen.close()
 
-    def _changes(self, connection: sqlite3.Connection) -> list[WireChange]:
+    def _changes(self, connection: sqlite3.Connection, certain: bool) -> list[WireChange]:
+        # The data's version stands still while nobody else commits; a new connection has its
+        # own count.
+        if not (certain or self._brief) and _data_version(connection) == self._versions[0]:
+            return []
+        if any(table.grows for table in self._tables.values()):
+            attach_mirrors(connection)
         connection.execute("BEGIN")
         try:
             versions = _versions(connection)
-            # The data's version stands still while nobody else commits; a new connection has its
-            # own count.
             if versions == self._versions and not self._brief:
                 return []
             reshaped = versions[1] != self._versions[1]
@@ -204,10 +209,12 @@ class _Reader:
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = sqlite3.connect(self._path, timeout=_BUSY_MS / 1000, isolation_level=None)
-            if not self._brief:
-                connection.execute("ATTACH ':memory:' AS seen")
-            self._connection = connection
+            self._connection = sqlite3.connect(
+                self._path, timeout=_BUSY_MS / 1000, isolation_level=None
+            )
+            if not self._brief and self._library is not None:
+                # Ours is the last to close, and the file is removed then.
+                sqlite_api.close_without_checkpoint(self._library, self._connection)
         return self._connection
 
     def _release(self) -> None:
@@ -218,9 +225,12 @@ class _Reader:
 
 def _versions(connection: sqlite3.Connection) -> tuple[int, int]:
     """The versions of data and schema, as this connection counts them."""
-    ((data,),) = connection.execute("PRAGMA main.data_version")
-    ((schema,),) = connection.execute("PRAGMA main.schema_version")
-    return data, schema
+    schema = connection.execute("PRAGMA main.schema_version").fetchone()[0]
+    return _data_version(connection), schema
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA main.data_version").fetchone()[0])
 
 
 def _identity(path: str) -> tuple[int, int] | None:

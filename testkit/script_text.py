@@ -32,6 +32,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 from . import script as acts
@@ -320,6 +321,7 @@ _OTHERS: Final[Mapping[str, Callable[[_Line], acts.Action]]] = {
 VERBS: Final = (*_VERB_OF.values(), *_OTHERS)
 
 
+@lru_cache(maxsize=1024)
 def format_action(action: acts.Action) -> str:
     """The line that `parse` reads back as this action."""
     match action:

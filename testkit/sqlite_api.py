@@ -15,6 +15,7 @@ TRACE_STMT: Final = 1
 TRACE_PROFILE: Final = 2
 #: The counter of a statement that says how often it was run.
 STATUS_RUN: Final = 6
+_NO_CKPT_ON_CLOSE: Final = 1006
 
 TraceCallback: Final = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
@@ -62,6 +63,8 @@ _FUNCTIONS: Final = (
     ("sqlite3_get_autocommit", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_changes", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_db_filename", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_char_p)),
+    ("sqlite3_db_config", ctypes.c_int,
+     (ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)),
     ("sqlite3_vfs_find", ctypes.POINTER(Vfs), (ctypes.c_char_p,)),
 )  # fmt: skip
 
@@ -91,6 +94,11 @@ def database_pointer(connection: sqlite3.Connection) -> int | None:
     method may be called; reading memory may.
     """
     return ctypes.c_void_p.from_address(id(connection) + object.__basicsize__).value
+
+
+def close_without_checkpoint(library: Any, connection: sqlite3.Connection) -> None:
+    """The connection's close writes nothing back and leaves the WAL, though it be the last."""
+    library.sqlite3_db_config(database_pointer(connection), _NO_CKPT_ON_CLOSE, 1, None)
 
 
 def text_at(pointer: int | None) -> str:

@@ -85,6 +85,11 @@ class Table:
         self._count = len(self._rows)
         self._choose(connection)
 
+    @property
+    def grows(self) -> bool:
+        """Whether a copy in memory will soon be worth its upkeep."""
+        return self._may_mirror and not self._mirrored and 2 * self._count >= LARGE
+
     def keyed(self, connection: sqlite3.Connection) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         """All rows by key."""
         shape = self._shape
@@ -164,7 +169,8 @@ class Table:
         if self._mirrored:
             connection.execute(f"DROP TABLE seen.{self._mirror}")
             self._mirrored = False
-        if self._may_mirror and self._shape.rowid and self._count >= LARGE:
+        large = self._shape.rowid and self._count >= LARGE
+        if self._may_mirror and large and attach_mirrors(connection):
             columns = ", ".join(f"c{index}" for index in range(len(self._shape.columns)))
             mirror = f"seen.{self._mirror}"
             connection.execute(f"CREATE TABLE {mirror} (r INTEGER PRIMARY KEY, {columns})")
@@ -221,6 +227,19 @@ class Table:
     def _mirrored_rows(self, connection: sqlite3.Connection, places: list[int]) -> list[Row]:
         sql = f"SELECT * FROM seen.{self._mirror} WHERE r = ?"
         return [row for place in places for row in select(connection, sql, (place,))]
+
+
+def attach_mirrors(connection: sqlite3.Connection) -> bool:
+    """Let a connection have a place in memory, called `seen`, for copies of large tables.
+
+    False within a transaction, where SQLite attaches nothing, and there is none yet.
+    """
+    if any(row[1] == "seen" for row in connection.execute("PRAGMA database_list").fetchall()):
+        return True
+    if connection.in_transaction:
+        return False
+    connection.execute("ATTACH ':memory:' AS seen")
+    return True
 
 
 def compared(
