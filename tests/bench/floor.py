@@ -20,7 +20,9 @@ def template(folder: Path) -> bytes:
     """The bytes of a fresh database."""
     path = folder / "template.db"
     tinylease.prepare(path)
-    return path.read_bytes()
+    found = path.read_bytes()
+    path.unlink()
+    return found
 
 
 def play(path: Path, blob: bytes) -> None:

@@ -131,9 +131,7 @@ class Leases:
     def finish(self) -> None:
         """The task is done, and nobody's."""
         with self._as_holder() as db:
-            db.execute(
-                "UPDATE tasks SET state = 'done', owner = NULL WHERE id = ?", (self.task,)
-            )
+            db.execute("UPDATE tasks SET state = 'done', owner = NULL WHERE id = ?", (self.task,))
 
 
 def work(leases: Leases, *, paying: Paying = lambda pay: pay()) -> str:
@@ -157,7 +155,9 @@ def prepare(path: Path | str, *, steps: int = 1) -> None:
     db.execute("PRAGMA journal_mode = wal")
     db.executescript(SCHEMA)
     db.execute("INSERT INTO tasks (id) VALUES ('t1')")
-    db.executemany("INSERT INTO steps (task, number) VALUES ('t1', ?)", [(n + 1,) for n in range(steps)])
+    db.executemany(
+        "INSERT INTO steps (task, number) VALUES ('t1', ?)", [(n + 1,) for n in range(steps)]
+    )
     db.close()
 
 

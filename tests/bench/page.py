@@ -1,0 +1,81 @@
+"""The page that shows what was measured beside what was aimed at."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from .measuring import Found, machine
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "speed.md"
+
+#: ratio -> what it says, the target, whether less is better
+TARGETS: Final = {
+    "hooks_vs_floor": ("warm workers, every hook, attribution off, against the floor", 1.7, True),
+    "warm_vs_floor": ("warm workers as a user has them, against the floor", 2.5, True),
+    "warm_vs_naive": ("warm workers against fresh interpreters and real waits", 150.0, False),
+    "fresh_vs_naive": ("a process per incarnation against the same", 50.0, False),
+    "warm_vs_frontrun": ("warm workers against frontrun with reused workers", 25.0, False),
+    "hypothesis_vs_plain": (
+        "scripts that Hypothesis makes up, against the same without",
+        3.0,
+        True,
+    ),
+    "startup_vs_without": ("pytest's start with the plugin, its flag absent", 1.02, True),
+    "two_lanes_vs_one": ("two lanes against one", 1.8, False),
+}
+_HEAD: Final = """\
+# Speed
+
+The schedule that is measured: worker A is held before its effect and stopped with SIGSTOP, its
+lease expires, worker B takes over and finishes, A goes on and is refused, and what was committed is
+checked. The program is a small lease library (`tests/bench/tinylease.py`) of one step. *The floor*
+is the same SQL through the same library on connections of one process, with no control. Everything
+is measured in one run, in turns; figures are medians.
+
+This page is written by `python -m tests.bench`; `--json` prints the ratios and leaves it alone. The
+ratios, not the milliseconds, travel from machine to machine.
+"""
+
+
+def met(name: str, value: float) -> bool:
+    """Whether a ratio is within its target."""
+    _what, target, less = TARGETS[name]
+    return value <= target if less else value >= target
+
+
+def write(found: Found, ratios: Mapping[str, float | None]) -> None:
+    """Write the page."""
+    PAGE.write_text("".join(_page(found, ratios)), encoding="utf-8")
+
+
+def _page(found: Found, ratios: Mapping[str, float | None]) -> Iterator[str]:
+    yield f"{_HEAD}\nMeasured on: {machine()}.\n\n## Beside the targets\n\n"
+    yield "| ratio | what | target | measured | |\n|---|---|---|---|---|\n"
+    for name, (what, target, less) in TARGETS.items():
+        value = ratios[name]
+        aim = f"{'at most' if less else 'at least'} {target:g}"
+        if value is None:
+            why = found.skipped.get(name.split("_")[0]) or found.skipped.get(name.split("_")[-1])
+            yield f"| `{name}` | {what} | {aim} | – | not measured: {why} |\n"
+        else:
+            said = "met" if met(name, value) else "missed"
+            yield f"| `{name}` | {what} | {aim} | {value:.3g} | {said} |\n"
+    yield "\nfrontrun explores interleavings of the same program, with a lease that lasts no time; its"
+    yield " figure is its\nmean, since some of its interleavings wait for a lock in real time.\n"
+    yield "\n## Milliseconds each\n\n| way | median | quickest | a second |\n|---|---|---|---|\n"
+    for name, seconds in found.seconds.items():
+        middle = statistics.median(seconds)
+        yield f"| {name} | {middle * 1e3:.2f} | {min(seconds) * 1e3:.2f} | {1 / middle:.0f} |\n"
+    yield "\n`warm judged` has the verdict of every invariant too, in pytest's process. `startup` is"
+    yield " processor time of\na whole run of pytest over one test.\n"
+    for name, rates in found.rates.items():
+        yield f"\n- {name}: {statistics.median(rates):.0f} schedules a second"
+    yield "\n\n## What the lease costs\n\n"
+    yield "A step of the reference runtime with the fence in its transactions and without, in turns on\n"
+    yield "one file with synchronous FULL; and what an owner writes in a minute of one long call.\n\n"
+    yield "| | |\n|---|---|\n"
+    for name, value in found.lease.items():
+        yield f"| {name.replace('_', ' ')} | {value:g} |\n"
