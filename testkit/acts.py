@@ -119,7 +119,7 @@ class Actor:
                 worker.who,
                 str(act.point),
                 state=worker.state(self.stage.now_ns()),
-                passed=worker.passed[before:],
+                passed=[f"{row[2]}#{row[3]} {row[4]}" for row in worker.passed[before:]],
                 log=worker.life.log,
             )
 

@@ -58,14 +58,14 @@ class Wait:
 
 
 class Channel:
-    """The control channel of one worker process. Lives from its fork to its death."""
+    """The control channel of one worker process. Lives from its fork to its death.
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end: Final = end
-        self._up: Final = end.fileno()
+    Without an `end` it waits, deaf and mute, to be `born` in a process that is forked later.
+    """
+
+    def __init__(self, end: socket.socket | None = None) -> None:
         self._sending: Final = _thread.allocate_lock()
-        self._main: Final = _thread.get_ident()
-        self._lines: dict[int, int] = {self._main: self._up}
+        self._lines: dict[int, int] = {}
         self._rows: list[tuple[Any, ...]] = []
         self._armed: list[Pattern] = []
         self._ordinals: dict[str, int] = {}
@@ -79,9 +79,19 @@ class Channel:
         self.timekeeper = 0
         #: Whether timed waits end by themselves (the wall clock).
         self.real_time = False
-        self.alive = True
+        self.alive = False
         self._told = 0
         os.register_at_fork(after_in_child=self.forget)
+        if end is not None:
+            self.born(end)
+
+    def born(self, end: socket.socket) -> None:
+        """This process is the worker, and `end` its line to the lane."""
+        self._end = end
+        self._up = end.fileno()
+        self._main = _thread.get_ident()
+        self._lines[self._main] = self._up
+        self.alive = True
 
     def forget(self) -> None:
         """This process is a child of the worker's own making: it has no part in the script."""
@@ -118,7 +128,8 @@ class Channel:
         """Pass a point, or be held there."""
         if not self.alive:
             return
-        self.finish()
+        if self.unfinished:
+            self.finish()
         held = bool(self._armed) and self.is_armed(name, ordinal=ordinal, phase=phase)
         self._rows.append(("passed", thread_name(), name, ordinal, phase, held))
         if held:
@@ -126,7 +137,10 @@ class Channel:
 
     def is_armed(self, name: str, *, ordinal: int, phase: str) -> bool:
         """Whether a worker that comes there now is held."""
-        return any(pattern.matches(name, ordinal=ordinal, phase=phase) for pattern in self._armed)
+        for pattern in self._armed:  # not any(): this is asked at every point
+            if pattern.phase == phase and pattern.matches(name, ordinal=ordinal, phase=phase):
+                return True
+        return False
 
     def finish(self) -> None:
         """Do what the calling thread has left unfinished."""
@@ -194,7 +208,9 @@ class Channel:
         waits = list(self.waits.items())
         before = os.stat("/proc/self/task").st_nlink
         frames = sys._current_frames()
-        unseen = max(before, os.stat("/proc/self/task").st_nlink) - 2 - len(frames)
+        # A lone thread, this one, can't have made another meanwhile.
+        after = before if before == 3 else os.stat("/proc/self/task").st_nlink
+        unseen = max(before, after) - 2 - len(frames)
         waiting = {ident: wait for ident, wait in waits if wait.at_rest}
         running = [
             ident

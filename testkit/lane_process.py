@@ -39,6 +39,10 @@ from .worker import Life
 from .workplace import make_private_folder
 
 
+#: How many scripts may leave cycles behind before they are collected.
+_SCRIPTS_A_COLLECTION: Final = 50
+
+
 @dataclass(frozen=True, slots=True)
 class LaneSpec:
     """Everything the lane is told when it is started. `work` is for databases, `logs` for logs."""
@@ -93,11 +97,14 @@ class _Lane:
         self._subject: Subject | None = None
         self._observer: ObserverClient | None = None
         self._template = b""
+        self._body: worker.Body
         self._pool: list[WorkerProcess] = []
         self._stage: LiveStage | None = None
         self._actor: Actor | None = None
         self._place = ""
         self._left: list[str] = []
+        #: What the observer found in the template: its schema, and its rows by table.
+        self._opened: tuple[list[str], dict[str, Any]] | None = None
         self._db = ""
         self._header: tuple[Any, ...] = ()
         self._played = 0
@@ -111,8 +118,12 @@ class _Lane:
         if self._spec.attribution != "off":
             self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
         names.remember()
+        self._body = worker.prepare(
+            self._page, library=self._library, turns=self._spec.attribution == "commit"
+        )
         gc.collect()
         gc.freeze()
+        gc.disable()  # collected in `_tidy`, not in the middle of a move
         facts = {
             "python": sys.version.split()[0],
             "sqlite": sqlite3.sqlite_version,
@@ -139,6 +150,8 @@ class _Lane:
                     self._observer.close()
             guard.remove_folder(place)
         self._left.clear()
+        if self._stage is None and self._played % _SCRIPTS_A_COLLECTION == 0:
+            gc.collect()
 
     def _next_command(self) -> bytes:
         """The next command; whoever moves on a wall clock meanwhile is served."""
@@ -213,8 +226,12 @@ class _Lane:
         tables: dict[str, Any] = {}
         if self._observer is not None and not self._observer.lives:
             self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
-        if self._observer is not None:
-            schema, tables = self._observer.open(
+            self._opened = None
+        if self._observer is not None and self._opened is not None:
+            self._observer.open_same(self._db)
+            schema, tables = self._opened
+        elif self._observer is not None:
+            self._opened = schema, tables = self._observer.open(
                 self._db, tables=spec.declaration.tables, brief=spec.brief_observer
             )
         self._header = (self._page.now_ns(), schema, tables)
@@ -298,10 +315,8 @@ class _Lane:
             end,
             parent_pid=parent_pid,
             life=life,
-            page=self._page,
+            body=self._body,
             source=self._spec.source if self._subject is None else self._subject,
-            library=self._library,
-            turns=self._spec.attribution == "commit",
         )
 
     # -- what is done once ---------------------------------------------------------------------

@@ -304,16 +304,18 @@ class LiveStage:
 
     def _handle(self, worker: WorkerProcess, message: Any, *, dead: bool = False) -> None:
         kind, thread, rows, settlement, payload = message
-        who = worker.who
+        who = worker.life.who
+        events, now_ns = self.rows, self.page.now_ns()
         for row in rows:
-            if row[0] == "blind":
+            event = row[0]
+            if event == "blind":
                 self.blind(who, row[1])
                 continue
-            self.record(row[0], who, *row[1:])
-            if row[0] == "rolled-back":
+            events.append((event, len(events) + 1, now_ns, who, *row[1:]))
+            if event == "passed":
+                worker.passed.append(row)
+            elif event == "rolled-back":
                 worker.let_go = self._arrivals
-            elif row[0] == "passed":
-                worker.passed.append(f"{row[2]}#{row[3]} {row[4]}")
         worker.quiet = ""
         if settlement is not None:
             worker.settlement = settlement

@@ -11,16 +11,18 @@ next commit that we are told of without the statement that made it says so.
 from __future__ import annotations
 
 import _thread
+import functools
 import itertools
 import os
 import sys
 from collections.abc import Callable, Collection
+from ctypes import string_at
 from typing import Any, Final
 
 from . import sqlite_api
 from .channel import Channel, Wait, thread_name
 from .clock import ClockPage, real_sleep
-from .sql_text import Sql, attached_as, read_sql
+from .sql_text import Sql, attached_as, read_sql_bytes
 
 #: On the wall clock, a statement that has slept this long for the write lock is at rest.
 _LOCK_WAIT_US: Final = 100_000
@@ -28,6 +30,12 @@ _LOCK_WAIT_US: Final = 100_000
 
 #: What commits when it is done, unless a transaction goes on.
 _COMMIT: Final = frozenset({"COMMIT", "END", "RELEASE", "INSERT", "REPLACE", "UPDATE", "DELETE"})
+
+
+@functools.cache
+def _real(folder: str) -> str:
+    """Where a lane's databases lie; each script's folder in it is the lane's own making."""
+    return os.path.realpath(folder)
 
 
 class _Connection:
@@ -83,7 +91,7 @@ class Probe:
         now_ns: Callable[[], int] | None = None,
         note_read: Callable[[int], None] | None = None,
     ) -> None:
-        """From now on every new connection to the stage's database is seen.
+        """Let SQLite's clock and its busy sleep follow the stage.
 
         `now_ns` is what SQLite's own `'now'` follows; `note_read` is told when a statement used it.
         """
@@ -92,11 +100,15 @@ class Probe:
         sqlite_api.install_vfs_sleep(self._library, self._sleep)
         if self._page.virtual:
             sqlite_api.install_vfs_clock(self._library, self._now_ns)
+
+    def listen(self) -> None:
+        """From now on every new connection of this process is seen."""
         sys.addaudithook(self._audit)
 
     def watch(self, path: str, *, tables: Collection[str]) -> None:
         """A script begins: its database and its declared tables."""
-        path = os.path.realpath(path)
+        folder, name = os.path.split(path)
+        path = os.path.join(_real(os.path.dirname(folder)), os.path.basename(folder), name)
         self.tables = frozenset(table.lower() for table in tables)
         if path != self.path:
             self.path = path
@@ -126,7 +138,10 @@ class Probe:
         library.sqlite3_trace_v2(pointer, events, self._callbacks[0], serial)
 
     def _is_ours(self, name: bytes | None) -> bool:
-        return bool(name) and os.path.realpath(os.fsdecode(name or b"")) == self.path
+        if not name:
+            return False
+        path = os.fsdecode(name)
+        return path == self.path or os.path.realpath(path) == self.path
 
     def _adopt(self, serial: int, pointer: int) -> None:
         """A connection has the stage's database: its transactions are events."""
@@ -163,9 +178,10 @@ class Probe:
 
     def _before(self, connection: _Connection, statement: int, text: int) -> None:
         channel, library = self._channel, self._library
-        channel.finish()
+        if channel.unfinished:
+            channel.finish()
         me = _thread.get_ident()
-        sql = read_sql(sqlite_api.text_at(text))
+        sql = read_sql_bytes(string_at(text))
         begins = 0
         if (
             sql.verb in ("BEGIN", "SAVEPOINT")

@@ -55,7 +55,8 @@ class WorkerProcess:
     quiet: str = ""
     timekeeper: int = 0
     holds: list[tuple[str, int | None, str]] = field(default_factory=list)
-    passed: list[str] = field(default_factory=list)
+    #: rows of what it passed, as they came
+    passed: list[tuple[Any, ...]] = field(default_factory=list)
     stopped: bool = False
     ended: str = ""
     #: The last arrival (of anyone) before it last ended a transaction.

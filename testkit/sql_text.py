@@ -69,6 +69,12 @@ def read_sql(text: str) -> Sql:
     return Sql(verb, _unquoted(match[1]) if match else "")
 
 
+@lru_cache(maxsize=4096)
+def read_sql_bytes(text: bytes) -> Sql:
+    """The same, from the bytes that SQLite has, whatever they are."""
+    return read_sql(text.decode("utf-8", "surrogateescape"))
+
+
 def attached_as(text: str) -> str:
     """The schema name that an ATTACH gives, empty for any other statement."""
     if "ATTACH" not in text.upper():

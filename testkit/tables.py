@@ -73,17 +73,34 @@ def defaults_of(
 class Table:
     """One declared table, as last read."""
 
-    def __init__(self, connection: sqlite3.Connection, name: str, *, mirrored: bool) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection | None,
+        name: str,
+        *,
+        mirrored: bool,
+        known: tuple[Shape, list[Row]] | None = None,
+    ) -> None:
         self._name: Final = name
         self._mirror: Final = quoted("seen " + name)
         self._may_mirror = mirrored
         self._mirrored = False
         #: Rows as they were told last, where a migration has changed their columns since.
         self._before_migration: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._shape = shape_of(connection, name)
-        self._rows: list[Row] = self._read(connection)
+        if connection is None:
+            assert known is not None
+            self._shape, self._rows = known
+        else:
+            self._shape = shape_of(connection, name)
+            self._rows = self._read(connection)
         self._count = len(self._rows)
-        self._choose(connection)
+        if connection is not None:
+            self._choose(connection)
+
+    @property
+    def known(self) -> tuple[Shape, list[Row]] | None:
+        """What a table in a copy of this file begins with; None where its rows aren't here."""
+        return None if self._mirrored else (self._shape, self._rows)
 
     @property
     def grows(self) -> bool:

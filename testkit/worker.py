@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import faulthandler
 import functools
+import gc
 import importlib
 import os
 import random
@@ -202,34 +203,55 @@ def present_worker() -> Worker | None:
     return _worker
 
 
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Everything about a worker that can be made before its fork, once for all of them."""
+
+    channel: Channel
+    page: ClockPage
+    eyes: SkewedEyes
+    probe: Probe | None
+
+
+def prepare(page: ClockPage, *, library: Any, turns: bool) -> Body:
+    """Patch waits, loops and SQLite's clock in this process; they serve who is forked from it.
+
+    Here, where no channel is alive, everything patched does what it did before.
+    """
+    channel = Channel()
+    waits = Waits(channel, page)
+    waits.install()
+    Loops(waits).install()
+    eyes = SkewedEyes(page, channel)
+    probe = None
+    if library is not None:
+        probe = Probe(channel, page, library=library, turns=turns)
+        probe.install(now_ns=eyes.peek_ns, note_read=eyes.note)
+    return Body(channel, page, eyes, probe)
+
+
 def live(
     end: socket.socket,
     *,
     parent_pid: int,
     life: Life,
-    page: ClockPage,
+    body: Body,
     source: Subject | SubjectSource,
-    library: Any,
-    turns: bool,
 ) -> None:
     """The life of a worker process, right after the fork. Never returns."""
     status = 70
+    channel, page, eyes, probe = body.channel, body.page, body.eyes, body.probe
     try:
         guard.die_with_parent(parent_pid)
         os.setsid()
+        gc.enable()  # the lane collects when it has time; the subject's is ordinary Python
         _redirect(life.log)
-        channel = Channel(_only_line(end))
+        channel.born(_only_line(end))
         _quiet_signals()
         _point_modules_at(channel)
-        waits = Waits(channel, page)
-        waits.install()
-        Loops(waits).install()
-        eyes = SkewedEyes(page, channel)
         eyes.slot = life.slot
-        probe = None
-        if library is not None:
-            probe = Probe(channel, page, library=library, turns=turns)
-            probe.install(now_ns=eyes.peek_ns, note_read=eyes.note)
+        if probe is not None:
+            probe.listen()
             probe.watch(life.db, tables=())  # importing the subject may open it
         subject = source if isinstance(source, Subject) else source.load()
         _wrap_calls(channel, subject)
@@ -273,7 +295,7 @@ def _serve(
         life = Life(*command[1]) if command[0] == "again" else None
         if life is not None:
             surroundings.restore()
-            _redirect(life.log)
+            _log_to(life.log)
             channel.reset()
 
 
@@ -309,17 +331,22 @@ def _hold_write_lock(worker: Worker) -> str:
 
 def _redirect(log: str) -> None:
     """Output goes to the worker's own log; there is no input; no core dumps."""
-    out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    os.close(out)
     os.close(null)
+    _log_to(log)
     if sys.stdout is not None:  # a worker is killed, not flushed
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(file=2, all_threads=True)
+
+
+def _log_to(log: str) -> None:
+    """From now on output goes there, and stacks when they are asked for."""
+    out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.close(out)
     faulthandler.unregister(STACKS_SIGNAL)  # a subject may have taken it since
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
 
