@@ -21,12 +21,13 @@ import sqlite3
 import sys
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import guard, names, processes, sqlite_api, wire, worker
+from . import guard, names, processes, sqlite_api, worker
 from .acts import Actor
+from .child import in_child
 from .clock import ClockPage
 from .errors import NeverReached, StageError, Unsettled
 from .livestage import LiveStage
@@ -37,7 +38,6 @@ from .subject import Declaration, Subject
 from .subject_source import SubjectSource
 from .worker import Life
 from .workplace import make_private_folder
-
 
 #: How many scripts may leave cycles behind before they are collected.
 _SCRIPTS_A_COLLECTION: Final = 50
@@ -238,6 +238,7 @@ class _Lane:
         self._stage = LiveStage(
             page=self._page,
             observer=self._observer,
+            db=self._db,
             provider=Provider(spec.declaration.provider_fence),
             deadline_s=spec.deadline_s,
             by_move=spec.attribution == "move" or self._library is None,
@@ -361,42 +362,9 @@ class _Lane:
                 os.unlink(path + suffix)
         return template
 
-    def _in_child(self, function: Any, *, what: str) -> str:
-        """Run something in a forked child and return its text; nothing of the child is left.
-
-        Raises RuntimeError with its traceback, or what became of it.
-        """
-        ours, theirs = wire.pair()
-        parent_pid = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                guard.die_with_parent(parent_pid)
-                line = guard.keep_only(theirs.detach())
-                try:
-                    answer = (True, function())
-                except BaseException:
-                    answer = (False, traceback.format_exc())
-                wire.send(line, answer)
-            finally:
-                os._exit(0)
-        theirs.close()
-        wire.set_receive_timeout(ours, timeout_s=self._spec.start_deadline_s)
-        try:
-            done, text = wire.receive(ours.fileno())
-        except BlockingIOError:
-            done, text = (
-                False,
-                f"{what} did not come to an end within {self._spec.start_deadline_s:g} s",
-            )
-        except EOFError:
-            _pid, status = os.waitpid(pid, 0)
-            done, text = False, f"{what} ended its process ({processes.how_it_ended(status)})"
-        ours.close()
-        guard.kill_children(spare=self._own_children())
-        if not done:
-            raise RuntimeError(text)
-        return str(text)
+    def _in_child(self, function: Callable[[], str], *, what: str) -> str:
+        deadline_s = self._spec.start_deadline_s
+        return in_child(function, what=what, deadline_s=deadline_s, spare=self._own_children())
 
 
 @functools.lru_cache(maxsize=1024)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
+from .boundary import Boundary
 from .channel import TIMEKEEPER
 from .clock import ClockPage, real_monotonic
 from .errors import Unsettled
@@ -23,7 +23,9 @@ from .messages import checked
 from .observer import ObserverClient, ObserverFailed
 from .points import Pattern
 from .processes import Rest, WorkerProcess
-from .provider import Decision, Delayed, Provider, Request
+from .provider import Provider
+from .turnstile import Turnstile
+from .walindex import WalIndex
 
 #: A pattern as it travels: name, ordinal, phase.
 WirePattern = tuple[str, int | None, str]
@@ -40,6 +42,7 @@ class LiveStage:
         *,
         page: ClockPage,
         observer: ObserverClient | None,
+        db: str,
         provider: Provider,
         deadline_s: float,
         by_move: bool,
@@ -47,6 +50,7 @@ class LiveStage:
         self.page: Final = page
         self.provider: Final = provider
         self._observer: Final = observer
+        self._index: Final = WalIndex(db)
         self._deadline_s: Final = deadline_s
         #: Attribution move by move, where commits can't be seen one by one.
         self._by_move = by_move
@@ -60,10 +64,9 @@ class LiveStage:
         self.tables: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
         self._by_fd: dict[int, WorkerProcess] = {}
         self._poller = select.poll()
-        self._requests = 0
         self._arrivals = 0
-        self._turn: tuple[WorkerProcess, int] | None = None
-        self._queue: deque[tuple[WorkerProcess, int]] = deque()
+        self._turnstile: Final = Turnstile()
+        self._boundary: Final = Boundary(provider, record=self.record, arrival=self._arrive)
 
     # -- events ------------------------------------------------------------------------------
 
@@ -92,6 +95,10 @@ class LiveStage:
 
         A commit of statements that `wrote` is an event even if it changed nothing in the end.
         """
+        if txn == 0 and self._index.unchanged():
+            return
+        if self._observer is not None:
+            self._index.mark()  # first: what comes after it will be looked for again
         try:
             changes = self._observer.read(certain=txn > 0) if self._observer is not None else []
         except ObserverFailed as error:
@@ -142,7 +149,7 @@ class LiveStage:
             self._poller.unregister(worker.fd)
             del self._by_fd[worker.fd]
         worker.rests.clear()
-        self._give_turn_back(worker)
+        self._turnstile.give_back(worker)
         logs.trim(worker.life.log)
         self.observe(worker.who)
         self.record("ended", worker.who, how)
@@ -323,30 +330,29 @@ class LiveStage:
             name, connection, txn, wrote = payload
             worker.let_go = self._arrivals
             self.observe(who, name, connection, txn, wrote=wrote)
-            self._give_turn_back(worker)
+            self._turnstile.give_back(worker)
             worker.answer(thread, True)
         elif kind in ("hold", "returned") or (kind == "wait" and not dead):
             self._rest(worker, thread, kind, payload)
         elif kind == "effect":
-            self._effect(worker, thread, payload, dead=dead)
+            self._boundary.ask(worker, thread, payload, dead=dead)
         elif kind == "lookup":
-            name, key, receipt = payload
-            found = self.provider.lookup(key)
-            self.record("looked-up", who, name, key, found)
-            worker.answer(thread, (found, receipt))
+            self._boundary.look_up(worker, thread, payload)
         elif kind == "line":
             self._new_line(worker, thread, payload)
         elif kind == "turn":
-            self._queue.append((worker, thread))
-            self._next_turn()
+            self._turnstile.ask(worker, thread)
         elif kind == "no-commit":
-            self._give_turn_back(worker)
+            self._turnstile.give_back(worker)
             worker.answer(thread, True)
 
-    def _rest(self, worker: WorkerProcess, thread: int, kind: str, payload: Any) -> None:
+    def _arrive(self) -> int:
         self._arrivals += 1
+        return self._arrivals
+
+    def _rest(self, worker: WorkerProcess, thread: int, kind: str, payload: Any) -> None:
         wait = {"hold": "held", "wait": "lock", "returned": "returned"}[kind]
-        worker.rests[thread] = Rest(wait, payload, self._arrivals)
+        worker.rests[thread] = Rest(wait, payload, self._arrive())
         if kind == "returned":
             worker.suspect = worker.suspect or bool(payload[2])
             self.record("returned", worker.who, *payload)
@@ -362,84 +368,11 @@ class LiveStage:
         if name == TIMEKEEPER:
             worker.timekeeper = thread
 
-    # -- the turnstile: several movers, one commit at a time -----------------------------------
-
-    def _next_turn(self) -> None:
-        while self._turn is None and self._queue:
-            worker, thread = self._queue.popleft()
-            if not worker.ended:
-                self._turn = (worker, thread)
-                worker.answer(thread, True)
-
-    def _give_turn_back(self, worker: WorkerProcess) -> None:
-        if self._turn is not None and self._turn[0] is worker:
-            self._turn = None
-            self._next_turn()
-
     # -- effects -----------------------------------------------------------------------------
 
-    def _effect(self, worker: WorkerProcess, thread: int, payload: Any, *, dead: bool) -> None:
-        name, effect, run_id, token, key, receipt, own = payload
-        self._requests += 1
-        request = Request(self._requests, worker.who, effect, run_id, token, key, receipt)
-        store = "own" if own else "provider"
-        self.record(
-            "effect-asked", worker.who, name, request.number, effect, run_id, token, key, receipt,
-            store,
-        )  # fmt: skip
-        if own:
-            worker.answer(thread, (request.number,))
-            return
-        fault = self.provider.take_fault(effect)
-        if fault == "fail":
-            down = Decision("failed", "the provider is down")
-            self.record("effect-decided", request.who, request.number, down.outcome, down.why)
-            if not dead:
-                self._respond(worker, thread, request, down)
-            return
-        self._rest_at_provider(worker, thread, request)
-        if fault == "delay-request":
-            self.provider.delayed.append(Delayed(request, None))
-            return
-        decision = self._decide(request)
-        if fault == "twice":
-            self._decide(request)
-        if fault == "delay-response":
-            self.provider.delayed.append(Delayed(request, decision))
-        elif fault == "lose-response":
-            self.record("effect-answered", request.who, request.number, "lost")
-            worker.answer(thread, (request.number, "lost", "no response came"))
-        elif not dead:
-            self._respond(worker, thread, request, decision)
-
-    def _rest_at_provider(self, worker: WorkerProcess, thread: int, request: Request) -> None:
-        self._arrivals += 1
-        worker.rests[thread] = Rest("provider", request, self._arrivals)
-
-    def _decide(self, request: Request) -> Decision:
-        decision = self.provider.decide(request)
-        self.record("effect-decided", request.who, request.number, decision.outcome, decision.why)
-        return decision
-
-    def _respond(
-        self, worker: WorkerProcess, thread: int, request: Request, decision: Decision
-    ) -> None:
-        self.record("effect-answered", request.who, request.number, "delivered")
-        worker.answer(thread, (request.number, decision.outcome, decision.why))
-
     def deliver(self, name: str) -> Iterator[WorkerProcess]:
-        """What is under way for effects of this name arrives, one after the other.
-
-        Yields who is answered by it; it must have come to rest before the next one is answered, or
-        two would move at once.
-        """
-        for item in self.provider.take_delayed(name):
-            decision = item.decision or self._decide(item.request)
-            for worker in self.everyone:
-                for thread, rest in list(worker.rests.items()):
-                    if rest.wait == "provider" and rest.what is item.request:
-                        self._respond(worker, thread, item.request, decision)
-                        yield worker
+        """What is under way for effects of this name arrives; yields who is answered by it."""
+        return self._boundary.deliver(name, to=self.everyone)
 
 
 def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:

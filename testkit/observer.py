@@ -22,6 +22,10 @@ from .tables import Table, WireChange, attach_mirrors
 _BUSY_MS: Final = 50
 
 
+#: What the lane doesn't wait for.
+_UNANSWERED: Final = frozenset({"open_same", "close"})
+
+
 class ObserverFailed(Exception):
     """What was committed could not be read: nothing may be called clean after that."""
 
@@ -37,7 +41,7 @@ class ObserverClient:
 
     def open_same(self, path: str) -> None:
         """Begin with a file that has the very bytes of the one before when it was opened."""
-        self._ask("open_same", path)
+        self._tell("open_same", path)
 
     def open(
         self, path: str, *, tables: tuple[str, ...], brief: bool
@@ -59,7 +63,16 @@ class ObserverClient:
 
     def close(self) -> None:
         """Let the database go."""
-        self._ask("close")
+        self._tell("close")
+
+    def _tell(self, *question: Any) -> None:
+        """Something to do when there is time; what goes wrong is told at the next question."""
+        try:
+            wire.send(self._fd, question)
+        except OSError as gone:
+            self.lives = False
+            self._end.close()
+            raise ObserverFailed("the observer has died") from gone
 
     def _ask(self, *question: Any) -> Any:
         try:
@@ -95,15 +108,19 @@ def start_observer(*, parent_pid: int, library: Any = None) -> ObserverClient:
 
 def _serve(fd: int, library: Any) -> None:
     reader = _Reader(library)
+    answer, failure = None, ""
     while True:
         try:
             question, *arguments = wire.receive(fd)
         except EOFError:
             return
         try:
-            wire.send(fd, (getattr(reader, question)(*arguments), ""))
+            answer = getattr(reader, question)(*arguments)
         except sqlite3.Error as error:
-            wire.send(fd, (None, f"the observer could not {question}: {error}"))
+            failure = failure or f"the observer could not {question}: {error}"
+        if question not in _UNANSWERED:
+            wire.send(fd, (None, failure) if failure else (answer, ""))
+            failure = ""
 
 
 class _Reader:
@@ -117,7 +134,7 @@ class _Reader:
         self._connection: sqlite3.Connection | None = None
         self._tables: dict[str, Table] = {}
         self._versions: tuple[int, int] = (0, 0)
-        #: What was found in the file when it was opened in full: by table, and its schema's version.
+        #: What was found in the file when it was opened in full, and its schema's version.
         self._known: dict[str, Any] = {}
         self._known_schema = 0
 

@@ -7,12 +7,10 @@ pass by the same process) or the script ends. Real workers do the same in a loop
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import faulthandler
 import functools
 import gc
-import importlib
 import os
 import random
 import resource
@@ -26,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from . import guard, names
+from . import guard
 from .channel import Channel, thread_name
 from .clock import ClockPage, WorkerClock, monotonic_ns
 from .evloop import Loops, carried, reach_async
@@ -36,6 +34,7 @@ from .subject_source import SubjectSource
 from .surroundings import Surroundings
 from .timepatch import SkewedEyes, patch_time
 from .vtime import Waits
+from .wrapping import wrap_calls
 
 T = TypeVar("T")
 
@@ -254,7 +253,7 @@ def live(
             probe.listen()
             probe.watch(life.db, tables=())  # importing the subject may open it
         subject = source if isinstance(source, Subject) else source.load()
-        _wrap_calls(channel, subject)
+        wrap_calls(channel, subject)
         if subject.clock == "patched" and page.virtual:
             patch_time(now_ns=eyes.now_ns, monotonic_ns=functools.partial(monotonic_ns, page))
         _serve(channel, life, page=page, subject=subject, probe=probe, eyes=eyes)
@@ -365,49 +364,3 @@ def _quiet_signals() -> None:
 def _point_modules_at(channel: Channel) -> None:
     global _current
     _current = channel
-
-
-def _wrap_calls(channel: Channel, subject: Subject) -> None:
-    """Turn the subject's dotted names into points, in the worker alone: no code is edited."""
-    for name in dict.fromkeys((*subject.claims, *subject.reapers, *subject.calls)):
-        _wrap(channel, name, point_name=f"call:{name}")
-    for name in subject.heartbeats:
-        _wrap(channel, name, point_name="heartbeat")
-
-
-def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
-    module, _, path = dotted.partition(":")
-    owner: Any = importlib.import_module(module)
-    *outer, last = path.split(".")
-    for part in outer:
-        owner = getattr(owner, part)
-    raw = owner.__dict__.get(last, None) if isinstance(owner, type) else None
-    static = isinstance(raw, staticmethod | classmethod)
-    real = getattr(owner, last)
-
-    if asyncio.iscoroutinefunction(real):
-
-        async def around_async(*args: Any, **kwargs: Any) -> Any:
-            ordinal = channel.count(point_name)
-            await reach_async(channel, point_name, ordinal=ordinal, phase="before")
-            try:
-                return await real(*args, **kwargs)
-            finally:
-                await reach_async(channel, point_name, ordinal=ordinal, phase="after")
-
-        wrapped: Any = around_async
-    else:
-
-        def around(*args: Any, **kwargs: Any) -> Any:
-            ordinal = channel.count(point_name)
-            channel.reach(point_name, ordinal=ordinal, phase="before")
-            try:
-                return real(*args, **kwargs)
-            finally:
-                channel.reach(point_name, ordinal=ordinal, phase="after")
-
-        wrapped = around
-    functools.update_wrapper(wrapped, real)
-    setattr(owner, last, staticmethod(wrapped) if static else wrapped)
-    if not isinstance(owner, type):
-        names.replace({real: wrapped})  # `from module import name` has it too

@@ -1,0 +1,63 @@
+"""Inside a worker: a subject's dotted names become points. No code is edited.
+
+A function or method is replaced by one that passes a point before and after it, wherever a module
+knows it by name. What it does not reach: names kept in default arguments, closures and instances.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+from typing import Any
+
+from . import names
+from .channel import Channel
+from .evloop import reach_async
+from .subject import Subject
+
+
+def wrap_calls(channel: Channel, subject: Subject) -> None:
+    """Turn the subject's dotted names into points, in the worker alone: no code is edited."""
+    for name in dict.fromkeys((*subject.claims, *subject.reapers, *subject.calls)):
+        _wrap(channel, name, point_name=f"call:{name}")
+    for name in subject.heartbeats:
+        _wrap(channel, name, point_name="heartbeat")
+
+
+def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
+    module, _, path = dotted.partition(":")
+    owner: Any = importlib.import_module(module)
+    *outer, last = path.split(".")
+    for part in outer:
+        owner = getattr(owner, part)
+    raw = owner.__dict__.get(last, None) if isinstance(owner, type) else None
+    static = isinstance(raw, staticmethod | classmethod)
+    real = getattr(owner, last)
+
+    if asyncio.iscoroutinefunction(real):
+
+        async def around_async(*args: Any, **kwargs: Any) -> Any:
+            ordinal = channel.count(point_name)
+            await reach_async(channel, point_name, ordinal=ordinal, phase="before")
+            try:
+                return await real(*args, **kwargs)
+            finally:
+                await reach_async(channel, point_name, ordinal=ordinal, phase="after")
+
+        wrapped: Any = around_async
+    else:
+
+        def around(*args: Any, **kwargs: Any) -> Any:
+            ordinal = channel.count(point_name)
+            channel.reach(point_name, ordinal=ordinal, phase="before")
+            try:
+                return real(*args, **kwargs)
+            finally:
+                channel.reach(point_name, ordinal=ordinal, phase="after")
+
+        wrapped = around
+    functools.update_wrapper(wrapped, real)
+    setattr(owner, last, staticmethod(wrapped) if static else wrapped)
+    if not isinstance(owner, type):
+        names.replace({real: wrapped})  # `from module import name` has it too
