@@ -90,6 +90,7 @@ class Channel:
         self._end = end
         self._up = end.fileno()
         self._main = _thread.get_ident()
+        self._tasks = f"/proc/{os.getpid()}/task"  # /proc/self is made anew at each look
         self._lines[self._main] = self._up
         self.alive = True
 
@@ -206,10 +207,10 @@ class Channel:
         """
         answers = dict(self.answers)
         waits = list(self.waits.items())
-        before = os.stat("/proc/self/task").st_nlink
+        before = os.stat(self._tasks).st_nlink
         frames = sys._current_frames()
         # A lone thread, this one, can't have made another meanwhile.
-        after = before if before == 3 else os.stat("/proc/self/task").st_nlink
+        after = before if before == 3 else os.stat(self._tasks).st_nlink
         unseen = max(before, after) - 2 - len(frames)
         waiting = {ident: wait for ident, wait in waits if wait.at_rest}
         running = [

@@ -22,6 +22,10 @@ _ROWS: Final = frozenset(
         ("noted", str),
     }
 )
+_TYPES: Final = {
+    name: frozenset((str, *kinds) for one, *kinds in _ROWS if one == name)
+    for name, *_kinds in _ROWS
+}
 _PAYLOADS: Final = {
     "hold": (str, int, str),
     "returned": (str, str, str),
@@ -38,7 +42,8 @@ def checked(message: Any) -> Any:
     if type(kind) is not str or type(thread) is not int or type(rows) is not list:
         raise ValueError("its head is wrong")
     for row in rows:
-        if (row[0], *map(type, row[1:])) not in _ROWS:
+        kinds = tuple(map(type, row))
+        if kinds not in _TYPES.get(row[0], ()):
             raise ValueError(f"no event of a worker's: {row!r:.100}")
     if settlement is not None and not _is_settlement(settlement):
         raise ValueError("its settlement is wrong")

@@ -215,6 +215,8 @@ def has_died(worker: WorkerProcess) -> bool:
 def has_children(worker: WorkerProcess) -> bool:
     """Whether processes of its own making live, or lie about."""
     try:
+        if not worker.timekeeper and worker.settlement and len(worker.settlement[2]) == 1:
+            return bool(_children_of(worker.pid, str(worker.pid)))  # it has one thread
         threads = os.listdir(f"/proc/{worker.pid}/task")
         return any(_children_of(worker.pid, thread) for thread in threads)
     except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from . import floor, tinylease
@@ -55,4 +56,4 @@ def measure(folder: Path, *, executions: int) -> list[float]:
     )
     assert result.iterations > 1, result
     # The first one starts the processes; it is not counted.
-    return [after - before for before, after in zip(moments[1:], moments[2:], strict=False)]
+    return [after - before for before, after in pairwise(moments[1:])]

@@ -39,7 +39,7 @@ class Players:
 
     def close(self) -> None:
         for process in self._processes:
-            process.communicate()
+            process.communicate()  # its input ends, and so does it
 
 
 def _of(pipe: IO[str] | None) -> IO[str]:

@@ -40,6 +40,28 @@ ratios, not the milliseconds, travel from machine to machine.
 """
 
 
+_ABOUT_FRONTRUN: Final = """
+frontrun explores interleavings of the same program, with a lease that lasts no time; its figure is
+the mean over its whole search, since some of its interleavings wait for SQLite's write lock in real
+time.
+"""
+_ABOUT_WAYS: Final = """
+`warm judged` has the verdict of every invariant too, in pytest's process. `startup` is processor
+time of a whole run of pytest over one test.
+"""
+_LEASE: Final = """
+
+## What the lease costs
+
+A step of the reference runtime with the fence in its transactions and without, in turns on one file
+with synchronous FULL, on a real disk and in shared memory; and how often an owner writes in a
+minute of one long call.
+
+| | |
+|---|---|
+"""
+
+
 def met(name: str, value: float) -> bool:
     """Whether a ratio is within its target."""
     _what, target, less = TARGETS[name]
@@ -63,19 +85,14 @@ def _page(found: Found, ratios: Mapping[str, float | None]) -> Iterator[str]:
         else:
             said = "met" if met(name, value) else "missed"
             yield f"| `{name}` | {what} | {aim} | {value:.3g} | {said} |\n"
-    yield "\nfrontrun explores interleavings of the same program, with a lease that lasts no time; its"
-    yield " figure is its\nmean, since some of its interleavings wait for a lock in real time.\n"
+    yield _ABOUT_FRONTRUN
     yield "\n## Milliseconds each\n\n| way | median | quickest | a second |\n|---|---|---|---|\n"
     for name, seconds in found.seconds.items():
         middle = statistics.median(seconds)
         yield f"| {name} | {middle * 1e3:.2f} | {min(seconds) * 1e3:.2f} | {1 / middle:.0f} |\n"
-    yield "\n`warm judged` has the verdict of every invariant too, in pytest's process. `startup` is"
-    yield " processor time of\na whole run of pytest over one test.\n"
+    yield _ABOUT_WAYS
     for name, rates in found.rates.items():
         yield f"\n- {name}: {statistics.median(rates):.0f} schedules a second"
-    yield "\n\n## What the lease costs\n\n"
-    yield "A step of the reference runtime with the fence in its transactions and without, in turns on\n"
-    yield "one file with synchronous FULL; and what an owner writes in a minute of one long call.\n\n"
-    yield "| | |\n|---|---|\n"
+    yield _LEASE
     for name, value in found.lease.items():
         yield f"| {name.replace('_', ' ')} | {value:g} |\n"
