@@ -40,7 +40,7 @@ from .looks import Looks
 from .ownership_state import Claim, Run, freeze
 from .readings import Readings
 from .receipts import Receipts
-from .rows import Reader, View, as_token, index_beats
+from .rows import Reader, View, as_token, index_beats, without_moves
 from .subject import Declaration
 from .tenancy import Tenancy
 
@@ -298,7 +298,7 @@ class _Fold:
     def _group(self, event: Commit) -> dict[str, tuple[Run, list[Change]]]:
         """The changes of a commit by the runs that they belong to."""
         grouped: dict[str, tuple[Run, list[Change]]] = {}
-        for change in event.changes:
+        for change in without_moves(event.changes):
             if change.old == change.new:
                 continue
             for run_id in self._runs_of(change):

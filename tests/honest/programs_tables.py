@@ -125,6 +125,18 @@ class Rich(Leases):
         queue.sql.execute("COMMIT")
         return str(queue.finish(claim))
 
+    def vacuums(self, worker: Worker) -> str:
+        """A worker that had a job tidies up while another has it: rowids change."""
+        queue, claim = self.claimed(worker)
+        for part in ("one", "two", "three"):
+            queue.store(claim, part, part=part)
+        queue.sql.execute("DELETE FROM results WHERE part = 'one'")
+        worker.point("working")
+        if queue.guilty:
+            queue.sql.execute("DELETE FROM results WHERE part = 'two'")
+        queue.sql.execute("VACUUM")
+        return str(queue.finish(claim))
+
     def reads_only(self, worker: Worker) -> str:
         """Tries to write by a connection that can only read."""
         queue, claim = self.claimed(worker)
