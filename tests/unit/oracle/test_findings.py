@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_leasecheck.testkit.history import Settled
 from pytest_leasecheck.testkit.invariants import TITLES
 from pytest_leasecheck.testkit.subject import Counter
 
@@ -703,9 +704,13 @@ def test_one_key_two_runs():
 
 
 def test_a_call_left_its_lease_behind():
-    def story(*, release=False, lapse=False, lock=False):
+    def story(*, release=False, lapse=False, lock=False, waits=False, wrote=False):
         s = started()
         s.act("lock" if lock else "run A")
+        if waits:  # another worker, held in its transaction, has the write lock
+            s.add(Settled, "A#1", "waits for the write lock; waits 10 s more")
+        if wrote:
+            s.commit("A#1", s.set("runs", "r1", note="x"))
         if release:
             s.release("A#1")
         if lapse:
@@ -719,6 +724,8 @@ def test_a_call_left_its_lease_behind():
     assert title not in faults(story(release=True))
     assert title not in faults(story(lapse=True))
     assert title not in faults(story(lock=True))
+    assert title not in faults(story(waits=True))
+    assert title in faults(story(waits=True, wrote=True))
 
 
 def test_an_unchecked_start():
