@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from . import footprints as facts
-from .history import Acted, ClockMoved, Event, History, Passed, Settled
+from .history import Acted, ClockMoved, Event, History, Passed, Returned, Settled
 from .interruptions import in_flight
 from .lives import Life, label
 from .rows import View
@@ -146,6 +146,8 @@ def live_owners(given: Facts, history: History) -> Iterator[Finding]:
         life = given.owned.lives.get(tenure.who)
         if life is None or not life.alive_at(lapse.n) or life.stopped_between(since, lapse.n):
             continue
+        if _is_over(history.events, tenure.who, lapse.n):
+            continue  # its call returned: what it left behind is another finding
         half_ns = given.declaration.lease_ttl_ms * 500_000
         if _is_kept_from_beating(history.events, tenure.who, since, lapse.n, half_ns=half_ns):
             continue
@@ -175,6 +177,14 @@ def _recovers(given: Facts, tenure: Tenure, first: int, last: int) -> bool:
         and act.kind in ("renew", "finish", "release", "late-finish", "late-release")
         for act in given.owned.acts
     )  # fmt: skip
+
+
+def _is_over(events: tuple[Event, ...], who: str, until: int) -> bool:
+    """Whether a worker's call had returned, and no other had begun."""
+    for event in reversed(events):
+        if event.n < until and isinstance(event, Passed | Returned) and event.who == who:
+            return isinstance(event, Returned)
+    return False
 
 
 def _is_kept_from_beating(

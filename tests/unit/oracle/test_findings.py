@@ -875,6 +875,21 @@ def test_an_effect_that_touches_its_run_is_an_effect_all_the_same():
     assert "a stale effect was accepted" in faults(s)
 
 
+def test_a_call_that_returned_is_no_live_owner():
+    s = started(BEATING)
+    s.passed("A#1", "txn:commit", phase="after")
+    s.returned("A#1")
+    s.act("advance 40s")
+    s.advance(40)
+    assert "a live owner lost its lease" not in faults(s)
+    again = started(BEATING)
+    again.returned("A#1")
+    again.passed("A#1", "effect:charge", held=True)
+    again.act("advance 40s")
+    again.advance(40)
+    assert "a live owner lost its lease" in faults(again)
+
+
 def test_a_lock_that_was_let_go_in_time_is_no_excuse():
     def story(locked_until):
         s = started(BEATING)
