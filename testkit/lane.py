@@ -142,7 +142,9 @@ class Lane:
         """Do one action; returns where each worker is. Raises `StageError`."""
         _kind, states, error = self._ask("act", action)
         if error is not None:
-            raise error_from(error)
+            failed = error_from(error)
+            failed.states = dict(states)
+            raise failed
         return dict(states)
 
     def look(self, *, script: str) -> History:
