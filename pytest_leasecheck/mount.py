@@ -36,7 +36,10 @@ def mount_suite(config: pytest.Config) -> None:
     asked = split_arguments(config.args, here=config.invocation_params.dir)
     given = bool(config.option.file_or_dir)
     if runtime.settings.replay is not None:
+        from .versions import tell_differences
+
         groups: tuple[Group, ...] = (_replay(runtime.settings.replay, runtime, config),)
+        tell_differences(config, runtime.settings.replay, runtime.subject.subject)
         # A replay plays one script: the consumer's own tests only when they are named.
         config.args[:] = asked.theirs if given else []
     elif given and not asked.ours:

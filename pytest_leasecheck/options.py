@@ -29,6 +29,7 @@ class Settings:
     replay: Path | None
     hooks: bool
     sweep: Literal["cheap", "full", "off"] = "cheap"
+    explore: int | None = None
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -53,6 +54,7 @@ def read_settings(config: pytest.Config) -> Settings:
         replay=here / replay if replay else None,
         hooks=not config.getoption("leasecheck_no_hooks"),
         sweep=cast(Literal["cheap", "full", "off"], _choice(config, "sweep")),
+        explore=config.getoption("leasecheck_explore"),
     )
 
 

@@ -35,6 +35,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _count(text: str) -> int:
+    """A number above 0."""
+    if not text.isdecimal() or int(text) == 0:
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options; none does anything unless it is given."""
     group = parser.getgroup("leasecheck", "failure injection for run leases")
@@ -85,6 +92,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("cheap", "full", "off"),
         help="how much of every point times every fault is played; cheap (default): workers killed"
         " and outlived around transactions and effects (ini: leasecheck_sweep)",
+    )
+    group.addoption(
+        "--leasecheck-explore",
+        type=_count,
+        metavar="N",
+        help="let Hypothesis mix N scripts from everything that can happen to a worker; draws a"
+        " seed of its own and prints it, unless --hypothesis-seed is given",
     )
     group.addoption(
         "--leasecheck-replay",

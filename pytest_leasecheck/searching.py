@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from . import engine
+from . import engine, exploration
 from .failure import Unproven, notes
 from .lanes import Lanes
 from .mount import ScenarioItem
@@ -65,12 +65,19 @@ def search_groups(runtime: Runtime, *, asked: Sequence[str] | None) -> tuple[Gro
     """
     search = Search(runtime)
     runtime.config.pluginmanager.register(search, PLUGIN)
-    wanted = asked is None or any(
-        one == "leasecheck" or one.startswith(f"leasecheck/{SWEEP}") for one in asked
+    settings = runtime.settings
+    groups = []
+    if _wanted(SWEEP, asked) and settings.sweep != "off":
+        groups.append(Group(SWEEP, search.scenarios(), item=_item))
+    if settings.explore is not None and _wanted(exploration.EXPLORE, asked):
+        groups.append(exploration.explore_group(runtime.config, scripts=settings.explore))
+    return tuple(groups)
+
+
+def _wanted(name: str, asked: Sequence[str] | None) -> bool:
+    return asked is None or any(
+        one == "leasecheck" or one.partition("::")[0] == f"leasecheck/{name}" for one in asked
     )
-    if not wanted or runtime.settings.sweep == "off":
-        return ()
-    return (Group(SWEEP, search.scenarios(), item=_item),)
 
 
 @dataclass(eq=False)
@@ -82,6 +89,7 @@ class Search:
     def __post_init__(self) -> None:
         self._done: dict[str, tuple[str, str, str]] = {}
         self._unnamed = (0, 0)
+        self._explored: list[str] = []
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -140,6 +148,8 @@ class Search:
         """Note what was covered."""
         if report.when == "teardown":
             for name, value in report.user_properties:
+                if name == exploration.PROPERTY:
+                    self._explored.append(str(value))
                 if name == _PROPERTY:
                     family, at, outcome = str(value).split(" ", 2)
                     self._done[report.nodeid] = (family, at, outcome)
@@ -150,6 +160,8 @@ class Search:
         if self._done:
             for line in self.told():
                 terminalreporter.write_line(line)
+        if self._explored:
+            terminalreporter.write_line(exploration.told(self._explored))
 
     def told(self) -> Iterable[str]:
         """The lines about coverage."""

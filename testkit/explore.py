@@ -225,7 +225,10 @@ class Races(Explorer, RuleBasedStateMachine):
         tally.steps += steps
         tally.wasted += wasted
         tally.stale_attempts += counts.stale_attempts
+        tally.refused += sum(one.outcome != "landed" for one in judged.verdict.attempts)
         tally.interruptions += counts.interruptions
+        tally.reconciliations += counts.reconciliations
+        tally.notes |= {one.title for one in judged.verdict.findings if one.severity == "note"}
         if judged.faults:
             tally.first = tally.first or tally.scripts
             tally.failures[:] = [*tally.failures[:1], judged]

@@ -52,8 +52,11 @@ class Tally:
     steps: int = 0
     wasted: int = 0
     stale_attempts: int = 0
+    refused: int = 0
     interruptions: int = 0
+    reconciliations: int = 0
     first: int | None = None
+    notes: set[str] = field(default_factory=set)
     failures: list[Judged] = field(default_factory=list)
 
 
