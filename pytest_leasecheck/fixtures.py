@@ -82,6 +82,7 @@ class CheckedStage(_Stage):
         result = self._judged(requires, holds, error=error)
         result = self._runtime.player.keep(result)
         self._checked_after = len(result.script.actions)
+        self._runtime.pages.add(result, nodeid=self._item.nodeid)
         self._item.user_properties[:] = [
             pair for pair in self._item.user_properties if not pair[0].startswith("leasecheck.")
         ] + to_properties(result.record)

@@ -197,6 +197,7 @@ def play(
     script = scenario.script_for(subject.subject)
     result = runtime.player.play(scenario, subject, item, script)
     item.user_properties += to_properties(result.record)
+    runtime.pages.add(result, nodeid=item.nodeid)
     item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
     if result.outcome == "not claimed" and result.verdict is not None:
         pytest.skip("not claimed: " + "; ".join(result.verdict.not_claimed.values()))

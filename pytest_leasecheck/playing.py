@@ -56,12 +56,21 @@ class Result:
         return self.verdict.outcome
 
     @property
+    def drained(self) -> bool:
+        """Whether it came to its end, where no run may stay leased."""
+        return self.error is None and any(
+            isinstance(action, Drain) for action in self.script.actions
+        )
+
+    @property
     def record(self) -> Record:
         """What the summary adds up."""
         evidence = str(self.kept or "")
         if self.verdict is None:
             return Record(subject=self.subject.label, outcome="fail", evidence=evidence)
-        record = record_of(self.subject.label, self.verdict, evidence=evidence)
+        record = record_of(
+            self.subject.label, self.verdict, history=self.history, evidence=evidence
+        )
         return replace(record, outcome=self.outcome)
 
 
@@ -123,8 +132,7 @@ class Player:
                 history,
                 requires=scenario.requires,
                 holds=scenario.holds,
-                drained=result.error is None
-                and any(isinstance(action, Drain) for action in result.script.actions),
+                drained=result.drained,
             )
         except LeasecheckError as error:
             hook.pytest_leasecheck_history(history=history, verdict=None, item=item)

@@ -106,6 +106,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="play one saved script, or the script of a saved history, and nothing else",
     )
     group.addoption(
+        "--leasecheck-report",
+        metavar="FILE.html",
+        help="draw every script that was played, with what was proved, as one self-contained page",
+    )
+    group.addoption(
         "--leasecheck-points",
         action="store_true",
         help="print the points that one undisturbed worker of your runtime passes, and exit",
@@ -158,6 +163,30 @@ def pytest_configure(config: pytest.Config) -> None:
         from .mount import mount_suite
 
         mount_suite(config)
+    elif config.getoption("leasecheck_report"):
+        from .runtime import runtime_of
+
+        _ = runtime_of(config).evidence
+    elif config.getoption("dist", "no") != "no":
+        config.pluginmanager.register(_Listener(config), "leasecheck-listener")
+
+
+class _Listener:
+    """In pytest-xdist's controller: hand-written tests of ours run elsewhere, without a flag."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._heard = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Load the rest once a test turns out to be one of ours."""
+        if self._heard or not report.user_properties:
+            return
+        if any(str(pair[0]).startswith("leasecheck.") for pair in report.user_properties):
+            from .runtime import runtime_of
+
+            self._heard = True
+            runtime_of(self._config).pytest_runtest_logreport(report)
 
 
 @pytest.fixture

@@ -123,6 +123,9 @@ class Search:
         except LeasecheckError:
             self.lanes.drop(subject)
             return None
+        finally:
+            for logs in self.runtime.evidence.folder.glob("map*"):
+                shutil.rmtree(logs, ignore_errors=True)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """One for each variation that is to be played, in the order of the families."""
@@ -232,7 +235,9 @@ def _play(scenario: Scenario, item: pytest.Item) -> None:
     record = result.record
     if outcome == "harmless":
         _forget(result)
-        record = replace(record, outcome="pass")
+        record = replace(record, outcome="pass", evidence="")
+    else:
+        search.runtime.pages.add(result, nodeid=item.nodeid)
     item.user_properties += to_properties(record)
     item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
     if outcome == "fail":

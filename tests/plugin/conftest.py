@@ -67,7 +67,8 @@ def consumer(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     pytester.makeconftest(CONFTEST.format(folder=str(Path(__file__).parent)))
     pytester.makepyfile(mine=SUBJECTS)
     monkeypatch.setenv("STAND_IN_NOTES", str(pytester.path / "notes.txt"))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    for name in ("PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
     return pytester
 
 
