@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from . import footprints as facts
-from .sentences import Facts, cancelled, ending, numbers, tokened
+from .sentences import Facts, cancelled, ending, named, numbers, tokened
 from .subject import Steps
 from .verdict import Finding, Interruption
 
@@ -146,8 +146,8 @@ def unasked(given: Facts) -> Iterator[Finding]:
         if known in ("refused", "failed") or ask.asked_about > before.event.n:
             continue
         text = (
-            f"{event.who} asked for effect {event.name!r} of run {ask.run_id!r} again at event"
-            f" {event.n}, and nobody had asked the provider about key {event.key!r} since"
+            f"{_asker(given, ask)} asked for effect {event.name!r} of run {ask.run_id!r} again at"
+            f" event {event.n}, and nobody had asked the provider about key {event.key!r} since"
             f" {before.event.who}'s request at event {before.event.n}, whose outcome was lost."
         )
         yield Finding("V4", "an effect was retried unasked", text, ask.run_id or "", event.who,
@@ -182,14 +182,19 @@ def ran_twice(given: Facts) -> Iterator[Finding]:
         how = f"key {asked.key!r}" if asked.key else "no idempotency key"
         other = earlier.ask.event.who
         text = (
-            f"the provider carried out effect {asked.name!r} of run {item.ask.run_id!r} for {other}"
-            f" at event {earlier.event.n} and again for {item.event.who} at event {item.event.n}"
-            f" ({how})"
+            f"the provider carried out effect {asked.name!r} of run {item.ask.run_id!r} for"
+            f" {_asker(given, earlier.ask)} at event {earlier.event.n} and again for"
+            f" {_asker(given, item.ask)} at event {item.event.n} ({how})"
         )
         text += ": the network delivered one request twice." if same_request else "."
         victims = (other,) if other != item.event.who else ()
         yield Finding("V4", "the effect ran twice", text, item.ask.run_id or "", item.event.who,
                       victims, (earlier.event.n, item.event.n))  # fmt: skip
+
+
+def _asker(given: Facts, ask: facts.Ask) -> str:
+    """Who asked, with the tenure it asked from."""
+    return named(given, ask.event.who, ask.tenure, ask.run_id or "")
 
 
 def ran_again_under_another_key(given: Facts) -> Iterator[Finding]:

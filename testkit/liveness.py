@@ -15,7 +15,7 @@ from .history import Acted, ClockMoved, Event, History, Passed, Returned, Settle
 from .interruptions import in_flight
 from .lives import Life, label
 from .rows import View
-from .sentences import Facts, cancelled, tokened
+from .sentences import Facts, cancelled, lasting, named, tokened
 from .verdict import Finding, Tenure
 
 
@@ -38,12 +38,17 @@ def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
 
 def _in_flight(given: Facts, run: facts.RunEnd, steps: tuple[str, ...]) -> Finding:
     names = ", ".join(repr(step) for step in steps)
-    text = f"run {run.run_id!r} is {run.view.status!r}, and its step {names} is still under way."
-    by = next(
-        (touch.who for touch in given.owned.touches
-         if touch.run_id == run.run_id and touch.after.done and not touch.before.done),
-        "",
+    ends = (
+        touch for touch in given.owned.touches
+        if touch.run_id == run.run_id and touch.after.done and not touch.before.done
     )  # fmt: skip
+    end = next(ends, None)
+    by = end.who if end is not None else ""
+    text = f"run {run.run_id!r} is {run.view.status!r}"
+    if end is not None:
+        text = f"{named(given, by, end.tenure, run.run_id)} left run {run.run_id!r}"
+        text += f" {run.view.status!r} at event {end.n}"
+    text += f", and its step {names} is still under way."
     return Finding("V5", "a step stayed in flight", text, run.run_id, by, (), (run.last,))
 
 
@@ -84,13 +89,16 @@ def _until(view: View, now_ns: int) -> str:
     if view.expiry is None:
         return "with no expiry"
     left = (view.expiry.at_ns - now_ns) / 1e9
-    at = _clock(view.expiry.at_ns)
-    return f"until {at} (in {left:g} s)" if left > 0 else f"expired {-left:g} s ago, at {at}"
+    at = _clock(view.expiry.at_ns, dated=abs(left) > 86_400)
+    if left > 0:
+        return f"until {at} (in {lasting(left)})"
+    return f"expired {lasting(-left)} ago, at {at}"
 
 
-def _clock(at_ns: int) -> str:
+def _clock(at_ns: int, *, dated: bool) -> str:
     try:
-        return f"{datetime.fromtimestamp(at_ns / 1e9, tz=UTC):%H:%M:%S}"
+        at = datetime.fromtimestamp(at_ns / 1e9, tz=UTC)
+        return f"{at:%Y-%m-%d %H:%M:%S}" if dated else f"{at:%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
         return f"{at_ns} ns"
 

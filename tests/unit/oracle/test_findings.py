@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_leasecheck.testkit.advice import ADVICE
 from pytest_leasecheck.testkit.history import Settled
 from pytest_leasecheck.testkit.invariants import TITLES
 from pytest_leasecheck.testkit.subject import Counter
@@ -58,8 +59,8 @@ def test_a_stale_write_names_who_did_it_who_suffered_and_under_which_tokens():
     assert (finding.culprit, finding.victims) == ("A#1", ("B#1",))
     assert finding.at[-1] == s.n
     assert finding.text == (
-        "A#1 changed run 'r1' (in events) at event 13, but its tenure 1, token 1 was taken over by"
-        " B#1 at event 12; B#1 held it then (tenure 2, token 2)."
+        "A#1 changed run 'r1' (in events) at event 13, but its lease (tenure 1, token 1) was taken"
+        " over by B#1 at event 12; B#1 held the run by then (tenure 2, token 2)."
     )
 
 
@@ -249,8 +250,8 @@ def test_the_result_was_recorded_twice():
     twice = s.judge(drained=False).findings[-1]
     assert (twice.invariant, twice.culprit, twice.victims) == ("V3", "A#1", ("B#1",))
     assert twice.text == (
-        "B#1 recorded the result of step 'pay' of run 'r1' at event 14, and A#1 stored another over"
-        " it at event 18."
+        "B#1 (tenure 2, token 2) recorded the result of step 'pay' of run 'r1' at event 14, and A#1"
+        " (tenure 1, token 1) stored another over it at event 18."
     )
 
 
@@ -445,7 +446,8 @@ def test_an_expired_lease_was_renewed():
     s.expire()
     s.renew("A#1")
     finding = only(s, "an expired lease was renewed")
-    assert "when by its own clock it had lapsed 1 s before (tenure 1, token 1)" in finding.text
+    assert "A#1 (tenure 1, token 1) extended its lease" in finding.text
+    assert "when by its own clock it had lapsed 1 s before" in finding.text
     unclaimed = started(replace(FULL, capabilities=frozenset()))
     unclaimed.expire()
     unclaimed.renew("A#1")
@@ -971,4 +973,5 @@ def test_a_change_found_outside_every_commit_is_one_without_a_commit():
 
 def test_every_title_has_a_test_in_this_file():
     source = Path(__file__).read_text()
+    assert set(ADVICE) == set(TITLES)
     assert [title for title in TITLES if f'"{title}"' not in source] == []
