@@ -136,9 +136,9 @@ def unasked(given: Facts) -> Iterator[Finding]:
         event = ask.event
         if event.key is None or event.store != "provider":
             continue
+        if ask.over:
+            continue  # a stale request is no retry, and nobody could know that it would still come
         before = last.get(event.key)
-        if before is not None and _is_older(ask, before):
-            continue  # it came to its request before the other: it makes nothing *again*
         last[event.key] = ask
         if before is None or (before.run_id, before.tenure) == (ask.run_id, ask.tenure):
             continue
@@ -152,11 +152,6 @@ def unasked(given: Facts) -> Iterator[Finding]:
         )
         yield Finding("V4", "an effect was retried unasked", text, ask.run_id or "", event.who,
                       (), (before.event.n, event.n))  # fmt: skip
-
-
-def _is_older(ask: facts.Ask, other: facts.Ask) -> bool:
-    """Whether a request comes from an earlier tenure of the same run."""
-    return ask.run_id == other.run_id and (ask.tenure or 0) < (other.tenure or 0)
 
 
 def ran_twice(given: Facts) -> Iterator[Finding]:

@@ -786,6 +786,17 @@ def test_a_stale_first_request_is_no_retry():
     assert "an effect was retried unasked" not in faults(s)
 
 
+def test_a_stale_request_after_the_question_needs_no_other_question():
+    s = started(replace(FULL, capabilities=FULL.capabilities | {"asks_first"}))
+    s.spawn("B#1")
+    s.expire()
+    s.claim("B#1", token=2)
+    s.look_up("B#1", "r1/0")
+    s.effect("A#1", token=1, key="r1/0")
+    s.effect("B#1", outcome="replayed", token=2, key="r1/0")
+    assert "an effect was retried unasked" not in faults(s)
+
+
 def test_a_lost_effect_is_not_done_again_under_another_key():
     def story(*, first="k1", again="k2", lands_in="pay", asks_again=False, delivery="exactly-once"):
         s = started(replace(FULL, delivery=delivery))
