@@ -21,6 +21,7 @@ from .tally import Record, to_properties
 from .testkit.errors import HistoryError, InputError, ScriptError
 from .testkit.scenario import Scenario
 from .testkit.script import Script, parse_script
+from .testkit.subject import Subject
 
 #: The first part of every node id of ours.
 TOP: Final = "leasecheck"
@@ -33,6 +34,7 @@ def mount_suite(config: pytest.Config) -> None:
     any test runs, and once (by pytest-xdist's controller, before there are workers).
     """
     runtime = runtime_of(config)
+    left_out = 0
     asked = split_arguments(config.args, here=config.invocation_params.dir)
     given = bool(config.option.file_or_dir)
     if runtime.settings.replay is not None:
@@ -54,10 +56,11 @@ def mount_suite(config: pytest.Config) -> None:
         if given:
             groups = _selected(groups, asked.ours)
             config.args[:] = asked.theirs
+        groups, left_out = _offered(groups, runtime.subject.subject, named=asked.ours)
     _ = runtime.subject
     _ = runtime.evidence
     _check_scripts(groups, runtime)
-    config.pluginmanager.register(Mount(groups), "leasecheck-mount")
+    config.pluginmanager.register(Mount(groups, left_out=left_out), "leasecheck-mount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,18 @@ def split_arguments(args: Iterable[str], *, here: Path) -> Arguments:
 class Mount:
     """Adds the groups to what the session collected."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
+    def __init__(self, groups: Sequence[Group], *, left_out: int = 0) -> None:
         self._groups = tuple(groups)
+        self._left_out = left_out
+
+    def pytest_report_collectionfinish(self) -> str | None:
+        """Say what is not there, so that nobody counts it as passed."""
+        if not self._left_out:
+            return None
+        return (
+            f"leasecheck: {self._left_out} scenarios are left out; they are about set-ups of a"
+            " runtime (`variants`) that this subject does not offer"
+        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
@@ -203,6 +216,28 @@ def play(
         pytest.skip("not claimed: " + "; ".join(result.verdict.not_claimed.values()))
     if result.outcome != "pass":
         raise Unproven(result, base=runtime.config.invocation_params.dir)
+
+
+def _offered(
+    groups: Sequence[Group], subject: Subject, *, named: Sequence[str]
+) -> tuple[tuple[Group, ...], int]:
+    """Without the scenarios on variants that the subject lacks; and how many those are.
+
+    One that was asked for by its id stays, and is skipped with that reason.
+    """
+    kept, left_out = [], 0
+    for group in groups:
+        scenarios = tuple(
+            one
+            for one in group.scenarios
+            if not one.variant
+            or one.variant in subject.variants
+            or f"{group.nodeid}::{one.name}" in named
+        )
+        left_out += len(group.scenarios) - len(scenarios)
+        if scenarios:
+            kept.append(replace(group, scenarios=scenarios))
+    return tuple(kept), left_out
 
 
 def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...]:
