@@ -45,7 +45,7 @@ ADVICE: Final = MappingProxyType(
         "a late write": f"{_EXPIRY}, in writes as in claims",
         "a late start": "look at the lease right before the effect, and go by it",
         "an unchecked start": "look at the lease right before the effect",
-        "lapsed in the gap": "nothing: no guard can close the gap before its commit; a fence holds",
+        "lapsed in the gap": "no guard can close the gap before its commit; a fence holds",
         "a live owner lost its lease": "renew in a thread of its own, well within the TTL",
         "a count was wrong": "change the counter in the commit that takes or ends the lease",
         "one run id, two runs": "give the run's id a unique index",

@@ -54,7 +54,7 @@ def _stale_effect(
         return None  # nobody has taken the run: no newer owner whose effect could be crossed
     if higher is None and lost is not None and not later and lost.ended in _NOBODY_FOLLOWED:
         return None  # an operator ended it, or somebody without right, whose victim it is
-    over = f"; its {tokened(lost)} {ending(lost)}" if lost is not None and lost.until else ""
+    over = f"; its lease ({tokened(lost)}) {ending(lost)}" if lost and lost.until else ""
     victims = tuple(dict.fromkeys(one.who for one in later if one.who != who))
     at = numbers(lost.until if lost else None, ask.event.n, n)
     text = f"the provider accepted effect {ask.event.name!r} of run {run_id!r} from {who}"

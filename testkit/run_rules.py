@@ -45,6 +45,7 @@ def stale_writes(given: Facts) -> Iterator[Finding]:
         title = "a stale effect was accepted" if only_effects else "a stale write landed"
         what = {"stale-write": "changed", "stale-finish": "finished"}.get(act.kind, "released")
         what = "deleted" if touch.before.exists and not touch.after.exists else what
+        what = "stored an effect of" if only_effects else what
         tables = ", ".join(dict.fromkeys(change.table for change in touch.changes))
         text = (
             f"{act.who} {what} run {act.run_id!r} (in {tables}) at event {act.n}, but"
@@ -80,7 +81,7 @@ def _rewrites(
             what = f"took it up again ({touch.before.status!r} became {touch.after.status!r})"
         else:
             what = f"changed its end from {touch.before.status!r} to {touch.after.status!r}"
-        text = f"run {touch.run_id!r} was finished by {first}{event_no(at)}, and {who} {what}"
+        text = f"run {touch.run_id!r} was ended by {first}{event_no(at)}, and {who} {what}"
     elif touch.before.done and _stale_after_cancel(given, touch):
         what = ", ".join(dict.fromkeys(change.table for change in touch.changes))
         text = f"run {touch.run_id!r} was cancelled by {by}{event_no(at)}, and {who} wrote"

@@ -829,7 +829,7 @@ def test_a_cancel_does_not_rewrite_an_end():
         return s
 
     finding = only(story("done"), "a finished run was changed")
-    assert "finished by A#1" in finding.text
+    assert "ended by A#1" in finding.text
     assert "changed its end from 'done' to 'cancelled'" in finding.text
     assert faults(story("cancelled")) == []
 
