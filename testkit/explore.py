@@ -62,6 +62,8 @@ from .script import PROVIDER_FAULTS
 _FAULTS: Final = tuple(fault for fault in PROVIDER_FAULTS if fault != "deliver")
 #: Which of those that may be chosen; taken modulo how many there are.
 _PICK: Final = st.integers(0, 5)
+#: A point of the map, see `_somewhere`.
+_WHERE: Final = st.integers(0, 4_000)
 
 
 class Races(Explorer, RuleBasedStateMachine):
@@ -82,12 +84,30 @@ class Races(Explorer, RuleBasedStateMachine):
         points = self._shared.targets
         self.perform(acts.Until(_one(self._some("movable"), pick), points[where % len(points)]))
 
-    @precondition(lambda self: self._some("movable") and self._shared.points.points)
-    @rule(pick=_PICK, where=st.integers(0, 400))
+    @precondition(lambda self: self._some("movable"))
+    @rule(pick=_PICK, where=_WHERE)
     def go_far(self, pick: int, where: int) -> None:
         """A worker goes to one point of the map."""
-        points = self._shared.points.points
-        self.perform(acts.Until(_one(self._some("movable"), pick), points[where % len(points)]))
+        self.go(_one(self._some("movable"), pick), self._somewhere(where))
+
+    @precondition(lambda self: self._some("movable") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE, then=st.integers(0, 40), far=st.booleans())
+    def overtake(self, pick: int, where: int, then: int, far: bool) -> None:
+        """A worker is held at a point until its lease is over and another one works."""
+        self.go(_one(self._some("movable"), pick), self._somewhere(where))
+        self.perform(acts.Expire())
+        self.rival(then, far)
+
+    @precondition(lambda self: self._some("movable") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE, then=st.integers(0, 40), far=st.booleans())
+    def crash(self, pick: int, where: int, then: int, far: bool) -> None:
+        """A worker is killed at a point, its lease expires, and another one works."""
+        label = _one(self._some("movable"), pick)
+        self.go(label, self._somewhere(where))
+        if label in self._some("busy"):
+            self.perform(acts.Kill(label))
+        self.perform(acts.Expire())
+        self.rival(then, far)
 
     @precondition(lambda self: self._some("movable"))
     @rule(pick=_PICK)
@@ -234,8 +254,9 @@ class Races(Explorer, RuleBasedStateMachine):
             tally.failures[:] = [*tally.failures[:1], judged]
         else:
             event(f"stale attempts: {min(counts.stale_attempts, 3)}")
-            target(float(counts.stale_attempts), label="stale attempts")
-            target(float(counts.interruptions), label="interrupted steps")
+            kinds = {one.what for one in judged.verdict.attempts}
+            target(float(min(len(kinds), 3)), label="kinds of stale attempts")
+            target(float(min(counts.interruptions, 3)), label="interrupted steps")
         self.told_so_far(tally)
 
     def _smallest(self, judged: Judged) -> Judged:

@@ -21,7 +21,7 @@ from .history import History
 from .judge import judge
 from .lane import Lane, LaneOptions
 from .points import Pattern
-from .possible import LABELS, Standing, standings, targets
+from .possible import LABELS, Standing, hot, standings, targets
 from .script import Action, Script
 from .script_text import format_action
 from .shrinking import shrink
@@ -29,6 +29,9 @@ from .stage import Stage
 from .subject import Subject
 from .sweep import draw_map
 from .verdict import Finding, Verdict
+
+#: So many choices of a point in ten are made among those where windows open.
+_HOT_IN_TEN = 7
 
 
 @dataclass(slots=True)
@@ -38,6 +41,7 @@ class Shared:
     lane: Lane
     points: PointMap
     targets: tuple[Pattern, ...]
+    hot: tuple[Pattern, ...]
     tally: Tally = field(default_factory=Tally)
     believed: set[str] = field(default_factory=set)
 
@@ -75,7 +79,7 @@ class Explorer:
             lane = cls.lane if cls.lane is not None and cls.lane.alive else _open(cls)
             danger = lane.subject.danger
             points = draw_map(lane, danger=danger)
-            shared = Shared(lane, points, targets(points, danger=danger), tally)
+            shared = Shared(lane, points, targets(points, danger=danger), hot(points), tally)
             cls._kept[cls] = shared
         return shared
 
@@ -127,6 +131,16 @@ class Explorer:
 
     def _some(self, which: str) -> list[str]:
         return [one.label for one in self._all() if getattr(one, which)]
+
+    def _somewhere(self, where: int) -> Pattern | None:
+        """A point of the map, most often one where a window opens; None for no points at all."""
+        hot, every = self._shared.hot, self._shared.points.points
+        among = hot if hot and where % 10 < _HOT_IN_TEN else every
+        return among[where // 10 % len(among)] if among else None
+
+    def go(self, worker: str, where: Pattern | None) -> None:
+        """Let a worker go to a point, or as far as it comes."""
+        self.perform(acts.Run(worker) if where is None else acts.Until(worker, where))
 
     def _free_label(self) -> str | None:
         used = self.states.keys()

@@ -90,6 +90,16 @@ def targets(points: PointMap, *, danger: str) -> tuple[Pattern, ...]:
     return tuple(sorted(seen, key=rank))
 
 
+def hot(points: PointMap) -> tuple[Pattern, ...]:
+    """Where most windows open, with ordinals: before each transaction, around what isn't SQL."""
+    return tuple(
+        one
+        for one in points.points
+        if (one.name, one.phase) == ("txn:begin", "before")
+        or not one.name.startswith(("sql:", "txn:"))
+    )
+
+
 def steps_of(history: History) -> tuple[int, int]:
     """How many actions a script had, and how many of them nothing came of."""
     total = wasted = 0
