@@ -16,12 +16,17 @@ stand_in.install()
 
 SUBJECTS = """
 import stand_in
+from pytest_leasecheck.testkit.subject import Reconciliations, Steps
 
 class Holds(stand_in.Stood):
     pass
 
 class Reconciles(stand_in.Stood):
     capabilities = {"reconciles"}
+    steps = Steps(
+        "steps", run="job", id=("n",), status="status", started={"begun"}, finished={"done"}
+    )
+    reconciliations = Reconciliations("decisions", run="job", step=("n",), decision="what")
 
 class Stale(stand_in.Stood):
     plays = "stale"
