@@ -12,7 +12,7 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
@@ -27,6 +27,8 @@ from .provider import Decision, Delayed, Provider, Request
 
 #: A pattern as it travels: name, ordinal, phase.
 WirePattern = tuple[str, int | None, str]
+#: Messages after which a worker waits for us; what it committed before is there to be read.
+_RESTS: Final = ("hold", "returned", "effect", "lookup")
 _PATIENCE_MS: Final = (2, 5, 10, 20, 50)
 #: What may end by itself is called rest only when it has lasted this long.
 _LASTING_S: Final = 1.0
@@ -142,9 +144,9 @@ class LiveStage:
             self._poller.unregister(worker.fd)
             del self._by_fd[worker.fd]
         worker.rests.clear()
-        self._give_turn_back(worker)
         logs.trim(worker.life.log)
-        self.observe(worker.who)
+        self.observe(worker.who)  # before another's turn: what it had committed is its own
+        self._give_turn_back(worker)
         self.record("ended", worker.who, how)
         processes.close(worker)
 
@@ -241,6 +243,7 @@ class LiveStage:
                     self._look_from_outside(worker, lasting=real_monotonic() > lasting)
             if real_monotonic() > deadline:
                 self._give_up([worker for worker in movers if not worker.settled])
+        self._look(*movers)
 
     def serve(self, timeout_ms: float) -> bool:
         """Handle whatever messages are there, waiting at most that long for one."""
@@ -305,15 +308,14 @@ class LiveStage:
     def _handle(self, worker: WorkerProcess, message: Any, *, dead: bool = False) -> None:
         kind, thread, rows, settlement, payload = message
         who = worker.who
-        for row in rows:
-            if row[0] == "blind":
-                self.blind(who, row[1])
-                continue
-            self.record(row[0], who, *row[1:])
-            if row[0] == "rolled-back":
-                worker.let_go = self._arrivals
-            elif row[0] == "passed":
-                worker.passed.append(f"{row[2]}#{row[3]} {row[4]}")
+        if self._by_move and not self.page.turnstile and kind in _RESTS:
+            # Without points at commits this is the finest that can be had: what was committed
+            # belongs before the point that is reached now, or before the call's end.
+            before = len(rows) - (kind != "returned")
+            self._take_in(worker, rows[:before])
+            self.observe(who)
+            rows = rows[before:]
+        self._take_in(worker, rows)
         worker.quiet = ""
         if settlement is not None:
             worker.settlement = settlement
@@ -341,13 +343,34 @@ class LiveStage:
             self._give_turn_back(worker)
             worker.answer(thread, True)
 
+    def _take_in(self, worker: WorkerProcess, rows: Sequence[Any]) -> None:
+        """Record what a worker tells of itself."""
+        for row in rows:
+            if row[0] == "blind":
+                self.blind(worker.who, row[1])
+                continue
+            self.record(row[0], worker.who, *row[1:])
+            if row[0] == "rolled-back":
+                worker.let_go = self._arrivals
+            elif row[0] == "passed":
+                worker.passed.append(f"{row[2]}#{row[3]} {row[4]}")
+
     def _rest(self, worker: WorkerProcess, thread: int, kind: str, payload: Any) -> None:
         self._arrivals += 1
         wait = {"hold": "held", "wait": "lock", "returned": "returned"}[kind]
         worker.rests[thread] = Rest(wait, payload, self._arrivals)
         if kind == "returned":
+            self._look(worker)
             worker.suspect = worker.suspect or bool(payload[2])
             self.record("returned", worker.who, *payload)
+
+    def _look(self, *movers: WorkerProcess) -> None:
+        """Where no commit is told: what has been committed by now is the only mover's.
+
+        Done wherever the order tells: before an effect, a return, another's move.
+        """
+        if self._by_move and len(movers) == 1:
+            self.observe(movers[0].who)
 
     def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:
         try:
@@ -378,6 +401,7 @@ class LiveStage:
 
     def _effect(self, worker: WorkerProcess, thread: int, payload: Any, *, dead: bool) -> None:
         name, effect, run_id, token, key, receipt, own = payload
+        self._look(worker)
         self._requests += 1
         request = Request(self._requests, worker.who, effect, run_id, token, key, receipt)
         store = "own" if own else "provider"

@@ -262,6 +262,24 @@ def past_holder_vacuums_under_another(guilty):
     return s
 
 
+def claims_and_finishes_in_one_commit(guilty):
+    s = started()
+    s.release("A#1")
+    s.claim("B#1", token=2)
+    if not guilty:
+        s.release("B#1")
+    s.commit("A#1", s.set("runs", "r1", status="done", owner=None, token=3))
+    return s
+
+
+def claims_its_lapsed_run_and_finishes_in_one_commit(guilty):
+    s = started()
+    s.expire()
+    s.reads("A#1")
+    s.commit("A#1", s.set("runs", "r1", status="done", owner=None, token=1 if guilty else 2))
+    return s
+
+
 def a_function_finds_the_run(guilty):
     s = started(replace(FULL, writes=(Writes("events", run=f"{__name__}:run_of_event"),)))
     s.expire()
@@ -287,7 +305,8 @@ STORIES = [
     writes_after_its_own_finish_in_a_commit_of_its_own, one_name_for_all_workers_of_a_host,
     many_rows_of_other_peoples_jobs, blobs_and_text_results, expiry_lies_in_the_process_table,
     a_function_finds_the_run, past_holder_migrates_under_another,
-    past_holder_vacuums_under_another,
+    past_holder_vacuums_under_another, claims_and_finishes_in_one_commit,
+    claims_its_lapsed_run_and_finishes_in_one_commit,
 ]  # fmt: skip
 
 
