@@ -15,7 +15,7 @@ import sys
 import types
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -146,6 +146,16 @@ class Lane:
             failed.states = dict(states)
             raise failed
         return dict(states)
+
+    def shake(self, labels: Sequence[str], *, duration_ms: int, seed: int) -> Mapping[str, int]:
+        """Let workers of the open stage race under random signals; see `shaking`.
+
+        Raises `StageError`.
+        """
+        _kind, counts, error = self._ask("shake", list(labels), duration_ms, seed)
+        if error is not None:
+            raise error_from(error)
+        return dict(counts)
 
     def look(self, *, script: str) -> History:
         """What has happened so far on the open stage."""

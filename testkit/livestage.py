@@ -145,7 +145,8 @@ class LiveStage:
             del self._by_fd[worker.fd]
         worker.rests.clear()
         logs.trim(worker.life.log)
-        self.observe(worker.who)  # before another's turn: what it had committed is its own
+        if self._turn is None or self._turn[0] is worker:
+            self.observe(worker.who)  # before the next turn; in another's, what is there is theirs
         self._give_turn_back(worker)
         self.record("ended", worker.who, how)
         processes.close(worker)
