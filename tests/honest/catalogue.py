@@ -71,6 +71,15 @@ LEASES: Final = (
         "V6", "an expired lease was renewed",
     ),
     Honest(
+        "claims and finishes at once",
+        "a former owner that claims, works and finishes in one transaction",
+        _LEASES,
+        "submit a; spawn A to at_once; run A; expire; run A; drain",
+        ("lapse", "take-over by A", "finish by A"),
+        "goes on under its expired lease, and takes no new token",
+        "V7", "a late write",
+    ),
+    Honest(
         "former owner, new process",
         "a take-over of an expired lease by its former owner's name, in another process",
         _LEASES,
