@@ -233,16 +233,19 @@ class Progress:
 
     def say(self, what: str, tally: Tally) -> None:
         """Say it now."""
+        rate = tally.scripts / max(0.001, time.monotonic() - self._since)
+        self.line(
+            f"{what}, {rate:.0f}/s, {tally.stale_attempts} stale attempts,"
+            f" {tally.interruptions} interruptions, {len(tally.failures)} faults"
+        )
+
+    def line(self, text: str) -> None:
+        """A line of its own, past pytest's capture."""
         self._last = time.monotonic()
         if self._terminal is None:
             return
-        rate = tally.scripts / max(0.001, self._last - self._since)
-        line = (
-            f"leasecheck: {what}, {rate:.0f}/s, {tally.stale_attempts} stale attempts,"
-            f" {tally.interruptions} interruptions, {len(tally.failures)} faults"
-        )
         with contextlib.ExitStack() as stack:
             if self._capture is not None:
                 stack.enter_context(self._capture.global_and_fixture_disabled())
             self._terminal.ensure_newline()
-            self._terminal.write_line(line)
+            self._terminal.write_line(f"leasecheck: {text}")

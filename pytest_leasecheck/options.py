@@ -30,6 +30,7 @@ class Settings:
     hooks: bool
     sweep: Literal["cheap", "full", "off"] = "cheap"
     explore: int | None = None
+    soak: float | None = None
     report: Path | None = None
 
 
@@ -57,6 +58,7 @@ def read_settings(config: pytest.Config) -> Settings:
         hooks=not config.getoption("leasecheck_no_hooks"),
         sweep=cast(Literal["cheap", "full", "off"], _choice(config, "sweep")),
         explore=config.getoption("leasecheck_explore"),
+        soak=config.getoption("leasecheck_soak"),
         report=here / report if report else None,
     )
 

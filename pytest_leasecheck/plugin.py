@@ -35,6 +35,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _duration(text: str) -> float:
+    """`30s`, `5m`: seconds."""
+    from .soaking import seconds
+
+    return seconds(text)
+
+
 def _count(text: str) -> int:
     """A number above 0."""
     if not text.isdecimal() or int(text) == 0:
@@ -99,6 +106,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="let Hypothesis mix N scripts from everything that can happen to a worker; draws a"
         " seed of its own and prints it, unless --hypothesis-seed is given",
+    )
+    group.addoption(
+        "--leasecheck-soak",
+        type=_duration,
+        metavar="30s",
+        help="let many workers race for many runs for so long, while random ones are stopped,"
+        " continued and killed; then heal, drain and judge",
     )
     group.addoption(
         "--leasecheck-replay",

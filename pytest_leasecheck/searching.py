@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from . import engine, exploration
+from . import engine, exploration, soaking
 from .failure import Unproven, notes
 from .lanes import Lanes
 from .mount import ScenarioItem
@@ -71,6 +71,8 @@ def search_groups(runtime: Runtime, *, asked: Sequence[str] | None) -> tuple[Gro
         groups.append(Group(SWEEP, search.scenarios(), item=_item))
     if settings.explore is not None and _wanted(exploration.EXPLORE, asked):
         groups.append(exploration.explore_group(runtime.config, scripts=settings.explore))
+    if settings.soak is not None and _wanted(soaking.SOAK, asked):
+        groups.append(soaking.soak_group())
     return tuple(groups)
 
 
@@ -90,6 +92,7 @@ class Search:
         self._done: dict[str, tuple[str, str, str]] = {}
         self._unnamed = (0, 0)
         self._explored: list[str] = []
+        self._soaked: list[str] = []
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -151,6 +154,8 @@ class Search:
         """Note what was covered."""
         if report.when == "teardown":
             for name, value in report.user_properties:
+                if name == soaking.PROPERTY:
+                    self._soaked.append(str(value))
                 if name == exploration.PROPERTY:
                     self._explored.append(str(value))
                 if name == _PROPERTY:
@@ -165,6 +170,8 @@ class Search:
                 terminalreporter.write_line(line)
         if self._explored:
             terminalreporter.write_line(exploration.told(self._explored))
+        for line in self._soaked:
+            terminalreporter.write_line(f"soaked        {line}")
 
     def told(self) -> Iterable[str]:
         """The lines about coverage."""

@@ -90,24 +90,33 @@ class Races(Explorer, RuleBasedStateMachine):
         """A worker goes to one point of the map."""
         self.go(_one(self._some("movable"), pick), self._somewhere(where))
 
-    @precondition(lambda self: self._some("movable") and self._free_label() is not None)
-    @rule(pick=_PICK, where=_WHERE, then=st.integers(0, 40), far=st.booleans())
-    def overtake(self, pick: int, where: int, then: int, far: bool) -> None:
-        """A worker is held at a point until its lease is over and another one works."""
-        self.go(_one(self._some("movable"), pick), self._somewhere(where))
+    @precondition(lambda self: self._some("held") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE)
+    def overtake(self, pick: int, where: int) -> None:
+        """A worker is held at a point until another one holds its run."""
+        self.go(_one(self._some("held"), pick), self._somewhere(where))
         self.perform(acts.Expire())
-        self.rival(then, far)
+        label = self._come()
+        self.go(label, self._shared.points.holding)
 
-    @precondition(lambda self: self._some("movable") and self._free_label() is not None)
-    @rule(pick=_PICK, where=_WHERE, then=st.integers(0, 40), far=st.booleans())
+    @precondition(lambda self: self._some("held") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE)
+    def outlast(self, pick: int, where: int) -> None:
+        """A worker is held at a point until another one has come and gone."""
+        self.go(_one(self._some("held"), pick), self._somewhere(where))
+        self.perform(acts.Expire())
+        self.go(self._come(), None)
+
+    @precondition(lambda self: self._some("held") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE, then=_WHERE, far=st.booleans())
     def crash(self, pick: int, where: int, then: int, far: bool) -> None:
-        """A worker is killed at a point, its lease expires, and another one works."""
-        label = _one(self._some("movable"), pick)
+        """A worker is killed at a point, its lease expires, and another one recovers."""
+        label = _one(self._some("held"), pick)
         self.go(label, self._somewhere(where))
         if label in self._some("busy"):
             self.perform(acts.Kill(label))
         self.perform(acts.Expire())
-        self.rival(then, far)
+        self.go(self._come(), None if far else self._somewhere(then))
 
     @precondition(lambda self: self._some("movable"))
     @rule(pick=_PICK)
@@ -127,21 +136,14 @@ class Races(Explorer, RuleBasedStateMachine):
     @rule(where=st.integers(0, 40), far=st.booleans())
     def rival(self, where: int, far: bool) -> None:
         """Another worker comes, and works."""
+        points = self._shared.targets
+        self.go(self._come(), None if far or not points else points[where % len(points)])
+
+    def _come(self) -> str:
         label = self._free_label()
         assert label is not None
         self.perform(acts.Spawn(label))
-        points = self._shared.targets
-        if far or not points:
-            self.perform(acts.Run(label))
-        else:
-            self.perform(acts.Until(label, points[where % len(points)]))
-
-    @precondition(lambda self: self._free_label() is not None and not self._expired_last)
-    @rule(where=st.integers(0, 40), far=st.booleans())
-    def outlive(self, where: int, far: bool) -> None:
-        """Leases expire, and another worker comes: what most races need."""
-        self.perform(acts.Expire())
-        self.rival(where, far)
+        return label
 
     @precondition(lambda self: self._free_label() is not None)
     @rule(pick=_PICK)

@@ -48,6 +48,11 @@ class Standing:
         return any(word in self.state for word in ("held at", "returned", "lock"))
 
     @property
+    def held(self) -> bool:
+        """Whether it stands at a point, and would go on."""
+        return self.movable and "held at" in self.state
+
+    @property
     def busy(self) -> bool:
         """Whether a signal would meet it in the middle of something."""
         return not (self.over or self.stopped or self.returned)
