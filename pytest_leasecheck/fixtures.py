@@ -48,10 +48,18 @@ class CheckedStage(_Stage):
     """A `Stage`, and the verdict over what was done on it."""
 
     def __init__(
-        self, stage: Any, subject: Named, item: pytest.Item, runtime: Runtime, *, folder: Path
+        self,
+        stage: Any,
+        subject: Named,
+        item: pytest.Item,
+        runtime: Runtime,
+        *,
+        folder: Path,
+        fallen: tuple[str, ...],
     ) -> None:
         self._stage = stage
         self._folder = folder
+        self._fallen = fallen
         self._subject = subject
         self._item = item
         self._runtime = runtime
@@ -120,6 +128,7 @@ class CheckedStage(_Stage):
             script=self._stage.script,
             error=error,
             logs={path.stem: path for path in sorted(self._folder.glob("*.log"))},
+            fallen=self._fallen,
         )
         try:
             result = replace(result, history=self._stage.history())
@@ -144,7 +153,8 @@ def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[Chec
             # A lane that could not open a stage is no lane for the next test.
             runtime.lanes.drop(known.subject)
             raise
-    checked = CheckedStage(stage, known, item, runtime, folder=folder)
+    fallen = lane.facts.fallen
+    checked = CheckedStage(stage, known, item, runtime, folder=folder, fallen=fallen)
     try:
         yield checked
         if asked["judge"] and not checked.checked:

@@ -47,6 +47,8 @@ class Result:
     error: LeasecheckError | None = None
     logs: Mapping[str, Path] = field(default_factory=dict)
     kept: Path | None = None
+    #: Guarantees that did not hold in the lane that played it.
+    fallen: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -71,7 +73,7 @@ class Result:
         record = record_of(
             self.subject.label, self.verdict, history=self.history, evidence=evidence
         )
-        return replace(record, outcome=self.outcome)
+        return replace(record, outcome=self.outcome, fallen=self.fallen)
 
 
 def free_scenario(nodeid: str, *, requires: Sequence[str], holds: Sequence[str] | None) -> Scenario:
@@ -108,6 +110,7 @@ class Player:
         result = Result(folder, subject, scenario, script)
         try:
             lane = self._lanes.lane_for(subject.subject)
+            result = replace(result, fallen=lane.facts.fallen)
             played = lane.play(script, name=folder.name)
         except LeasecheckError as error:
             self._replace_if_dead(subject.subject, error)

@@ -79,6 +79,8 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
         noted = [name for name, one in played.items() if note in one.notes]
         yield Line("noted", f"{note}: {_list(noted)}", _OPEN)
     yield from _not_claimed(records.values())
+    for fallen in dict.fromkeys(what for one in played.values() for what in one.fallen):
+        yield Line("fallen", fallen, _OPEN)
     yield from _checklist(played.values())
 
 

@@ -24,7 +24,7 @@ class Record:
     `broken` are invariants; `refused` is out of `counts.stale_attempts`, `refused_by` says by
     what (`token or owner`: each was enough); `notes` are the titles of
     what is named but does not fail; `checklist` is what it adds to the run-lease checklist, by line
-    (`7 a restart`; `4 broken: V1: a stale write landed`).
+    (`7 a restart`; `4 broken: V1: a stale write landed`); `fallen` what could not be guaranteed.
     """
 
     subject: str
@@ -37,6 +37,7 @@ class Record:
     not_claimed: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
     checklist: tuple[str, ...] = ()
+    fallen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ def to_properties(record: Record) -> list[tuple[str, object]]:
         pairs.append(("evidence", record.evidence))
     if record.checklist:
         pairs.append(("checklist", "; ".join(record.checklist)))
+    if record.fallen:
+        pairs.append(("fallen", "; ".join(record.fallen)))
     pairs += [(f"not claimed.{name}", why) for name, why in record.not_claimed.items()]
     return [(_PREFIX + name, value) for name, value in pairs]
 
@@ -123,6 +126,7 @@ def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
         },
         evidence=str(found.get("evidence", "")),
         checklist=tuple(filter(None, str(found.get("checklist", "")).split("; "))),
+        fallen=tuple(filter(None, str(found.get("fallen", "")).split("; "))),
     )
 
 
