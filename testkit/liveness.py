@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from . import footprints as facts
-from .history import Acted, ClockMoved, Event, History, Passed, Returned, Settled
+from .history import Acted, ClockMoved, ClockRead, Event, History, Passed, Returned, Settled
 from .interruptions import in_flight
 from .lives import Life, label
 from .rows import View
@@ -157,6 +157,8 @@ def live_owners(given: Facts, history: History) -> Iterator[Finding]:
         if _is_over(history.events, tenure.who, lapse.n):
             continue  # its call returned: what it left behind is another finding
         half_ns = given.declaration.lease_ttl_ms * 500_000
+        if _was_held_up(history.events, tenure.who, since, most_ns=half_ns // 5):
+            continue
         if _is_kept_from_beating(history.events, tenure.who, since, lapse.n, half_ns=half_ns):
             continue
         yield Finding(
@@ -193,6 +195,15 @@ def _is_over(events: tuple[Event, ...], who: str, until: int) -> bool:
         if event.n < until and isinstance(event, Passed | Returned) and event.who == who:
             return isinstance(event, Returned)
     return False
+
+
+def _was_held_up(events: tuple[Event, ...], who: str, commit: int, *, most_ns: int) -> bool:
+    """Whether time passed between a renewal's look at the clock and its commit: a lock, a hold."""
+    renewal = next(event for event in events if event.n == commit)
+    by = (who, getattr(renewal, "thread", ""))
+    looks = (event for event in reversed(events) if isinstance(event, ClockRead))
+    look = next((one for one in looks if one.n < commit and (one.who, one.thread) == by), None)
+    return look is not None and renewal.at_ns - look.at_ns > most_ns
 
 
 def _is_kept_from_beating(

@@ -905,6 +905,24 @@ def test_a_call_that_returned_is_no_live_owner():
     assert "a live owner lost its lease" in faults(again)
 
 
+def test_a_renewal_that_was_held_up_is_an_excuse():
+    def story(*, held_up):
+        s = started(BEATING)
+        s.act("advance 60s")
+        s.advance(10)
+        s.reads("A#1", thread="beat")
+        bound = s.now
+        if held_up:
+            s.advance(19, why="expire")
+        s.commit("A#1", s.set("runs", "r1", expires=bound + TTL), thread="beat")
+        s.advance(TTL + 1)
+        s.advance(1)
+        return faults(s)
+
+    assert story(held_up=True) == []
+    assert story(held_up=False) == ["a live owner lost its lease"]
+
+
 def test_a_lock_that_was_let_go_in_time_is_no_excuse():
     def story(locked_until):
         s = started(BEATING)
