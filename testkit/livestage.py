@@ -33,6 +33,9 @@ _PATIENCE_MS: Final = (2, 5, 10, 20, 50)
 #: What may end by itself is called rest only when it has lasted this long.
 _LASTING_S: Final = 1.0
 
+#: How long real time passes between two looks where no commit is told.
+_BETWEEN_LOOKS_MS: Final = 25.0
+
 
 class LiveStage:
     """The world of one script."""
@@ -266,6 +269,24 @@ class LiveStage:
                 except EOFError:
                     self.gone(worker)
         return bool(ready)
+
+    def pass_time(self, timeout_ms: float) -> None:
+        """Time passes for real: serve, and where no commit is told, look meanwhile."""
+        if not self._by_move:
+            self.serve(timeout_ms)
+            return
+        self.serve(min(timeout_ms, _BETWEEN_LOOKS_MS))
+        busy = [
+            worker
+            for worker in alive(self.everyone)
+            if not worker.stopped and any(r.wait != "returned" for r in worker.rests.values())
+        ]
+        count = len(self.rows)
+        if busy:
+            self.observe(busy[0].who)
+        if len(busy) > 1 and len(self.rows) > count:
+            names = ", ".join(worker.who for worker in busy)
+            self.blind(busy[0].who, f"no commit was told, and it may have been of {names}")
 
     def gone(self, worker: WorkerProcess) -> None:
         """The channel is closed: the process has died, or closed it; either way it is over."""

@@ -69,8 +69,9 @@ class _Fold:
         self.runs: Final[dict[str, Run]] = {}
         self.found: Final[dict[str, list[Any]]] = {name: [] for name in _COLLECTED}
         self.tenancy: Final = Tenancy(
-            self.reader, lives=self.lives, times=self.times, found=self.found
-        )
+            self.reader, lives=self.lives, times=self.times, found=self.found,
+            coarse=history.header.attribution != "commit",
+        )  # fmt: skip
         self.asks: Final[dict[tuple[str, int], facts.Ask]] = {}
         #: Keys that a process asked the provider about: what it found it may store again.
         self.looked_up: Final[set[tuple[str, str]]] = set()
@@ -78,8 +79,7 @@ class _Fold:
         #: Calls that a thread is inside of: (who, thread) -> names of points.
         self.inside: Final[dict[tuple[str, str], list[str]]] = {}
         self.moved_by = ""
-        self.commits = 0
-        self.clock_seen = False
+        self.commits, self.clock_seen = 0, False
         self._reapers: Final = {f"call:{name}" for name in declaration.reapers}
         self._counts: Final = Counting(declaration.counters) if declaration.counters else None
         self.looks: Final = Looks(self.reader.lease_table)

@@ -29,10 +29,13 @@ class Tenancy:
         lives: Mapping[str, Life],
         times: Readings,
         found: Mapping[str, list[Any]],
+        coarse: bool = False,
     ) -> None:
         self._reader: Final = reader
         self._lives: Final = lives
         self._times: Final = times
+        #: Whether commits are told move by move: a heartbeat's may seem to be another's.
+        self._coarse: Final = coarse
         self._found: Final = found
         self._authors: Final = Authors(reader, times=times, asks=found["asks"])
         declaration = reader.declaration
@@ -66,6 +69,8 @@ class Tenancy:
             self._after_operator(event, run, before, after)
         else:
             author = self._authors.author_of(event, run, changes=changes, landed=landed)
+            if self._coarse and holder is not None and self._beats(run, before, changes):
+                author = Author("mine", holder, "")
             case = self._case(event, run, changes, before, author, reaper, beating)
             if self._is_late_outcome(run, before, changes, author):
                 kinds = ("write",)
@@ -127,6 +132,12 @@ class Tenancy:
             renews=renews,
             writes=writes,
         )
+
+    def _beats(self, run: Run, before: View, changes: Sequence[Change]) -> bool:
+        """Whether a commit extended the lease in force and did nothing else."""
+        renews, writes = what_changed(self._reader, before, run.view, changes)
+        same = run.view.held and run.view.identity == before.identity
+        return self._reader.tells_claims_apart and same and renews and not writes
 
     def _claimed_within(self, run: Run, case: Case) -> bool:
         """Whether one commit claimed a run that was free and finished it, under a new token.
