@@ -23,6 +23,7 @@ from .testkit.errors import HistoryError, InputError, LeasecheckError, ScriptErr
 from .testkit.scenario import Scenario
 from .testkit.script import Script, parse_script
 from .testkit.subject import Subject
+from .testkit.verdict import Verdict
 
 #: The first part of every node id of ours.
 TOP: Final = "leasecheck"
@@ -193,7 +194,7 @@ class ScenarioItem(pytest.Item):
 
 def play(
     scenario: Scenario, item: pytest.Item, runtime: Runtime, *, subject: Named | None = None
-) -> None:
+) -> Verdict:
     """Play one scenario for an item of any kind; note what it proved. Raises `Unproven`.
 
     `subject` is the configured one when left out.
@@ -221,8 +222,9 @@ def play(
     if result.outcome == "inconclusive" and result.verdict and not _sees(subject, runtime):
         missing = "; ".join(result.verdict.missing)
         pytest.skip(f"not shown: SQLite's symbols are hidden, and this was not seen: {missing}")
-    if result.outcome != "pass":
+    if result.outcome != "pass" or result.verdict is None:
         raise Unproven(result, base=runtime.config.invocation_params.dir)
+    return result.verdict
 
 
 def _unseen(scenario: Scenario, subject: Named, runtime: Runtime) -> str:

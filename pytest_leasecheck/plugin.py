@@ -7,13 +7,15 @@ the functions that need it.
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from .fixtures import CheckedStage
+    from .testkit.scenario import Scenario
+    from .testkit.verdict import Verdict
 
 #: Flags that print something about a subject and run no test.
 _PRINTS = ("leasecheck_doctor", "leasecheck_points", "leasecheck_explain")
@@ -212,6 +214,20 @@ def leasecheck_subject(request: pytest.FixtureRequest) -> Any:
     from .fixtures import subject_of
 
     return subject_of(request)
+
+
+@pytest.fixture
+def leasecheck_scenario(
+    request: pytest.FixtureRequest, leasecheck_subject: Any
+) -> Callable[[str | Scenario], Verdict]:
+    """Plays a scenario in a hand-written test: `leasecheck_scenario("classic::eight_steps")`.
+
+    By the id that the suite has it under, or a `Scenario` of the test's own. Fails the test unless
+    it is proven, skips it where the subject doesn't claim what the scenario is about.
+    """
+    from .fixtures import scenario_player
+
+    return scenario_player(request, leasecheck_subject)
 
 
 @pytest.fixture

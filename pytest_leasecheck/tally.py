@@ -130,6 +130,28 @@ def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
     )
 
 
+def together(one: Record, other: Record) -> Record:
+    """Two plays of one test as one record."""
+    worst = ("fail", "inconclusive", "pass", "not claimed")
+    return Record(
+        subject=other.subject,
+        outcome=min(one.outcome, other.outcome, key=worst.index),
+        counts=total((one, other)),
+        refused=one.refused + other.refused,
+        broken=_union(one.broken, other.broken),
+        refused_by=Counter(one.refused_by) + Counter(other.refused_by),
+        notes=_union(one.notes, other.notes),
+        not_claimed={**one.not_claimed, **other.not_claimed},
+        evidence=other.evidence or one.evidence,
+        checklist=_union(one.checklist, other.checklist),
+        fallen=_union(one.fallen, other.fallen),
+    )
+
+
+def _union(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
 def total(records: Iterable[Record]) -> Counts:
     """All counts added up."""
     records = tuple(records)
