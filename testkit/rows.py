@@ -22,6 +22,7 @@ from .subject import After, Beat, Declaration
 
 _SECOND: Final = 1_000_000_000
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FRACTION: Final = re.compile(r":\d\d[.,](\d+)")
 _UNIT_NS: Final[Mapping[str, int]] = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _JULIAN_1970: Final = 2440587.5
@@ -257,7 +258,7 @@ def as_token(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
