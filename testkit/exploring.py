@@ -21,7 +21,7 @@ from .history import History
 from .judge import judge
 from .lane import Lane, LaneOptions
 from .points import Pattern
-from .possible import LABELS, Standing, hot, standings, targets
+from .possible import LABELS, Standing, hot, position, standings, targets
 from .script import Action, Script
 from .script_text import format_action
 from .shrinking import shrink
@@ -132,10 +132,15 @@ class Explorer:
     def _some(self, which: str) -> list[str]:
         return [one.label for one in self._all() if getattr(one, which)]
 
-    def _somewhere(self, where: int) -> Pattern | None:
-        """A point of the map, most often one where a window opens; None for no points at all."""
+    def _somewhere(self, where: int, worker: str) -> Pattern | None:
+        """A point of the map that a worker has before it, most often one where a window opens.
+
+        None when there is none: it has passed them all.
+        """
         hot, every = self._shared.hot, self._shared.points.points
-        among = hot if hot and where % 10 < _HOT_IN_TEN else every
+        passed = position(self.states.get(worker, ""), every)
+        ahead = set(every[passed:])
+        among = [one for one in (hot if where % 10 < _HOT_IN_TEN else every) if one in ahead]
         return among[where // 10 % len(among)] if among else None
 
     def go(self, worker: str, where: Pattern | None) -> None:

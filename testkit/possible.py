@@ -5,7 +5,7 @@ Pure: reads the words of `processes.WorkerProcess.state`, which every action is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,6 +58,11 @@ class Standing:
         return not (self.over or self.stopped or self.returned)
 
     @property
+    def working(self) -> bool:
+        """Whether it is in the middle of something, beyond its start."""
+        return self.busy and self.state != "held at its start"
+
+    @property
     def timed(self) -> bool:
         """Whether a timer of its can fire."""
         return not (self.over or self.stopped) and " s more" in self.state
@@ -103,6 +108,14 @@ def hot(points: PointMap) -> tuple[Pattern, ...]:
         if (one.name, one.phase) == ("txn:begin", "before")
         or not one.name.startswith(("sql:", "txn:"))
     )
+
+
+def position(state: str, points: Sequence[Pattern]) -> int:
+    """How many points of the map a worker that is held has behind it; 0 when it can't be said."""
+    for at, point in enumerate(points, start=1):
+        if f"held at {point.name}#{point.ordinal} {point.phase}" in state:
+            return at
+    return 0
 
 
 def steps_of(history: History) -> tuple[int, int]:

@@ -138,20 +138,25 @@ def recording_stage(done: list[acts.Action]) -> object:
 @pytest.mark.parametrize(
     ("state", "true"),
     [
-        ("held at its start", {"movable", "busy"}),
-        ("held at txn:begin#3 before; waits 10 s more", {"movable", "busy", "timed"}),
+        ("held at its start", {"movable", "busy", "held"}),
+        (
+            "held at txn:begin#3 before; waits 10 s more",
+            {"movable", "busy", "timed", "held", "working"},
+        ),
         ("held at txn:begin#3 before; stopped", {"stopped"}),
         ("returned", {"movable", "returned"}),
         ("returned; stopped", {"stopped"}),
-        ("waits for the write lock", {"movable", "busy"}),
-        ("waits for the provider; waits 5 s more", {"busy", "timed", "at_provider"}),
-        ("idle in its event loop", {"busy"}),
+        ("waits for the write lock", {"movable", "busy", "working"}),
+        ("waits for the provider; waits 5 s more", {"busy", "timed", "at_provider", "working"}),
+        ("idle in its event loop", {"busy", "working"}),
         ("exit 3", {"over"}),
         ("signal 9", {"over"}),
     ],
 )
 def test_what_is_possible_is_read_from_where_a_worker_is(state: str, true: set[str]) -> None:
-    names = ("over", "stopped", "returned", "movable", "busy", "timed", "at_provider")
+    names = (
+        "over", "stopped", "returned", "movable", "held", "busy", "working", "timed", "at_provider"
+    )  # fmt: skip
     one = Standing("A", state)
     assert {name for name in names if getattr(one, name)} == true
 
