@@ -114,6 +114,28 @@ def takes(given: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def strangers_writes(given: Facts) -> Iterator[Finding]:
+    """V7 between workers: what only the holder may write, nobody else writes while it holds."""
+    parts = given.declaration.writes
+    own = {part.table for part in parts if not part.late_ok}
+    own |= {given.declaration.steps.table} if given.declaration.steps else set()
+    for act, touch in acts_of(given):
+        expiry = touch.before.expiry
+        if act.kind != "foreign-write" or (expiry is not None and not expiry.live(touch.at_ns)):
+            continue
+        holder = given.owned.tenure(act.run_id, act.holder)
+        tables = dict.fromkeys(one.table for one in touch.changes if one.table in own)
+        if holder is None or not tables or not act.who:
+            continue
+        text = (
+            f"{act.who}, which never had a lease on run {act.run_id!r}, wrote to its"
+            f" {', '.join(tables)} at event {act.n}, when {holder.who} held it"
+            f" ({tokened(holder)})."
+        )
+        yield Finding("V7", "a run was written without its lease", text, act.run_id, act.who,
+                      (holder.who,), (holder.since, act.n))  # fmt: skip
+
+
 def late_writes(given: Facts) -> Iterator[Finding]:
     """V7 for the holder: nothing starts under a lapsed lease, for one that checks its expiry."""
     if not given.claims("checks_expiry"):

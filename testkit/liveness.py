@@ -30,10 +30,34 @@ def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
         if run.view.done or not run.view.exists:
             if not run.view.held and run.run_id in under_way and not cancelled(given, run.run_id):
                 yield _in_flight(given, run, under_way[run.run_id])
+            if not run.view.done:
+                yield from _lost(given, run)
         elif run.view.held:
             yield _leased(given, run, history)
         elif not run.view.waiting:
             yield _unfinished(given, run, history)
+
+
+def _lost(given: Facts, run: facts.RunEnd) -> Iterator[Finding]:
+    """A run whose row a worker deleted before its end, and put back nowhere under another id."""
+    gone = [
+        touch for touch in given.owned.touches
+        if touch.run_id == run.run_id and touch.before.exists and not touch.after.exists
+    ]  # fmt: skip
+    if not gone or gone[-1].before.done:
+        return
+    last = gone[-1]
+    if any(kind.startswith("operator") for kind in last.kinds) or any(
+        touch.n == last.n and touch.after.exists and not touch.before.exists
+        for touch in given.owned.touches
+    ):
+        return
+    text = (
+        f"{last.who} deleted the row of run {run.run_id!r}, which was {last.before.status!r}, at"
+        f" event {last.n}: nobody will finish it. (Where a finished run's row is deleted, declare"
+        " gone=True.)"
+    )
+    yield Finding("V5", "a run was lost", text, run.run_id, last.who, (), (last.n,))
 
 
 def _in_flight(given: Facts, run: facts.RunEnd, steps: tuple[str, ...]) -> Finding:

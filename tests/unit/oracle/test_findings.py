@@ -1004,3 +1004,60 @@ def test_every_title_has_a_test_in_this_file():
     source = Path(__file__).read_text()
     assert set(ADVICE) == set(TITLES)
     assert [title for title in TITLES if f'"{title}"' not in source] == []
+
+
+def test_what_only_the_holder_may_write_is_not_written_by_a_stranger_meanwhile():
+    s = Story()
+    s.spawn("A#1", "B#1")
+    s.submit()
+    s.claim("A#1")
+    s.commit("B#1", s.set("runs", "r1", result="seen"))  # the run's own row is everybody's
+    assert s.titles(drained=False) == []
+    s.start_step("B#1")
+    (finding,) = s.judge(drained=False).findings
+    assert (finding.invariant, finding.title, finding.culprit, finding.victims) == (
+        "V7", "a run was written without its lease", "B#1", ("A#1",)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lapsed", [True, False])
+def test_a_stranger_may_write_where_nobody_holds_the_run(lapsed):
+    s = Story()
+    s.spawn("A#1", "B#1")
+    s.submit()
+    s.claim("A#1")
+    s.expire() if lapsed else s.release("A#1")
+    s.start_step("B#1")
+    assert s.titles(drained=False) == []
+
+
+def test_a_run_whose_row_is_deleted_before_its_end_is_lost():
+    s = Story(PLAIN)
+    s.spawn("A#1")
+    s.submit()
+    s.claim("A#1")
+    s.commit("A#1", s.delete("runs", "r1"))
+    (finding,) = s.judge().findings
+    assert (finding.invariant, finding.title, finding.culprit) == ("V5", "a run was lost", "A#1")
+
+
+def test_a_run_that_goes_on_under_another_id_is_not_lost():
+    s = Story(PLAIN)
+    s.spawn("A#1")
+    s.submit()
+    s.claim("A#1")
+    again = dict(s.tables["runs"]["r1",], status="done", owner=None, expires=None)
+    s.commit("A#1", s.delete("runs", "r1"), s.set("runs", "r2", **(again | {"id": "r2"})))
+    assert s.titles() == []
+
+
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("who", ["A#1", "J#1"])
+def test_a_finished_run_may_be_cleared_away(who, gone):
+    s = Story(replace(PLAIN, runs=replace(PLAIN.runs, gone=gone)))
+    s.spawn("A#1", "J#1")
+    s.submit()
+    s.claim("A#1")
+    s.finish("A#1")
+    s.commit(who, s.delete("runs", "r1"))
+    assert s.titles() == []
