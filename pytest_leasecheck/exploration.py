@@ -239,6 +239,11 @@ class Progress:
             f" {tally.interruptions} interruptions, {len(tally.failures)} faults"
         )
 
+    def maybe(self, text: str) -> None:
+        """A line, at most each two seconds."""
+        if time.monotonic() - self._last >= PATIENCE_S:
+            self.line(text)
+
     def line(self, text: str) -> None:
         """A line of its own, past pytest's capture."""
         self._last = time.monotonic()

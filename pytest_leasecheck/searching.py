@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from . import engine, exploration, soaking
+from . import engine, exploration, interleaving, soaking
 from .failure import Unproven, notes
 from .lanes import Lanes
 from .mount import ScenarioItem
@@ -69,6 +69,8 @@ def search_groups(runtime: Runtime, *, asked: Sequence[str] | None) -> tuple[Gro
     groups = []
     if _wanted(SWEEP, asked) and settings.sweep != "off":
         groups.append(Group(SWEEP, search.scenarios(), item=_item))
+    if _wanted(interleaving.INTERLEAVE, asked) and settings.sweep == "full":
+        groups.append(interleaving.interleave_group())
     if settings.explore is not None and _wanted(exploration.EXPLORE, asked):
         groups.append(exploration.explore_group(runtime.config, scripts=settings.explore))
     if settings.soak is not None and _wanted(soaking.SOAK, asked):
@@ -93,6 +95,7 @@ class Search:
         self._unnamed = (0, 0)
         self._explored: list[str] = []
         self._soaked: list[str] = []
+        self._interleaved: list[str] = []
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -154,6 +157,8 @@ class Search:
         """Note what was covered."""
         if report.when == "teardown":
             for name, value in report.user_properties:
+                if name == interleaving.PROPERTY:
+                    self._interleaved.append(str(value))
                 if name == soaking.PROPERTY:
                     self._soaked.append(str(value))
                 if name == exploration.PROPERTY:
@@ -170,6 +175,8 @@ class Search:
                 terminalreporter.write_line(line)
         if self._explored:
             terminalreporter.write_line(exploration.told(self._explored))
+        for line in self._interleaved:
+            terminalreporter.write_line(f"interleaved   {line}")
         for line in self._soaked:
             terminalreporter.write_line(f"soaked        {line}")
 
