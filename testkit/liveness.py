@@ -7,8 +7,10 @@ are judged: other people's rows are other people's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from . import footprints as facts
 from .history import Acted, ClockMoved, ClockRead, Event, History, Passed, Returned, Settled
@@ -17,6 +19,9 @@ from .lives import Life, label
 from .rows import View
 from .sentences import Facts, cancelled, lasting, named, tokened
 from .verdict import Finding, Tenure
+
+#: Points in which a worker has the write lock.
+_WRITING: Final = re.compile(r"txn:commit before|sql:(?!SELECT )\S+ .*")
 
 
 def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
@@ -237,6 +242,7 @@ def _is_kept_from_beating(
     locked = False
     late_ns = next(event.at_ns for event in events if event.n == since) + half_ns
     held: dict[str, str] = {}
+    writing: set[tuple[str, str]] = set()  # others who are held in a transaction of theirs
     for event in events:
         if event.n > until:
             break
@@ -250,9 +256,13 @@ def _is_kept_from_beating(
                 held[event.thread] = event.point
             else:
                 held.pop(event.thread, None)
+        elif isinstance(event, Passed):
+            writing.discard((event.who, event.thread))
+            if event.held and _WRITING.fullmatch(f"{event.point} {event.phase}"):
+                writing.add((event.who, event.thread))
         elif (
             isinstance(event, ClockMoved)
-            and locked
+            and (locked or writing)
             and event.n >= since
             and event.to_ns > late_ns
         ):

@@ -923,6 +923,21 @@ def test_a_renewal_that_was_held_up_is_an_excuse():
     assert story(held_up=False) == ["a live owner lost its lease"]
 
 
+def test_another_worker_that_is_held_in_its_transaction_is_an_excuse():
+    def story(point, phase="before"):
+        s = started(BEATING)
+        s.spawn("C#1")
+        s.passed("C#1", point, phase, held=True)
+        for _ in range(4):
+            s.act("advance 10s")
+            s.advance(10)
+        return faults(s)
+
+    assert story("txn:commit") == []
+    assert story("txn:commit", "after") == ["a live owner lost its lease"]
+    assert story("sql:SELECT runs") == ["a live owner lost its lease"]
+
+
 def test_a_lock_that_was_let_go_in_time_is_no_excuse():
     def story(locked_until):
         s = started(BEATING)
