@@ -32,6 +32,16 @@ class LeaseConformance:
     """Every scenario that ships with leasecheck, a test method each. Set `subject`."""
 
     subject: ClassVar[type[Subject] | Subject | str]
+    #: Methods about set-ups that a subject may not offer, and the variant that each is about.
+    _about: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        """Leave out what is about set-ups (`variants`) that the subject does not offer."""
+        super().__init_subclass__(**kw)
+        offered = getattr(getattr(cls, "subject", None), "variants", None)
+        if offered is not None:  # one that is named by text is looked at when it is played
+            for name in {name for name, about in cls._about.items() if about not in offered}:
+                setattr(cls, name, None)
 
 
 def _method(scenario: Scenario) -> Callable[[Any, pytest.FixtureRequest], None]:
@@ -59,7 +69,11 @@ def _add_methods() -> None:
             method = _method(scenario)
             method.__name__ = name
             method.__qualname__ = f"LeaseConformance.{name}"
+            if name in vars(LeaseConformance):
+                raise ValueError(f"two scenarios are named {scenario.name!r}")
             setattr(LeaseConformance, name, method)
+            if scenario.variant:
+                LeaseConformance._about[name] = scenario.variant
 
 
 _add_methods()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from .playing import Result
+from .testkit.advice import advice_on
 from .testkit.timeline import short_timeline
 
 _TAIL_LINES: Final = 15
@@ -87,6 +88,8 @@ def _what(result: Result) -> Iterator[str]:
             yield _one_line(f"{finding.invariant} {finding.title}: {finding.text}")
         if len(faults) > _MOST_FINDINGS:
             yield f"… and {len(faults) - _MOST_FINDINGS} more findings"
+        for advice in advice_on(faults[:_MOST_FINDINGS]):
+            yield _one_line(f"what helps: {advice}")
         yield from notes(result)
         if faults and verdict.missing:
             yield _one_line(f"also not shown: {'; '.join(verdict.missing)}")

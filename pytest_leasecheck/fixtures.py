@@ -1,9 +1,9 @@
-"""The `stage` fixture: a test that scripts its own disaster, and is judged when it ends."""
+"""Fixtures: `stage` for a test that scripts its own disaster, `leasecheck_scenario` for ours."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,10 @@ from .failure import Unproven, printable
 from .playing import Result, free_scenario
 from .runtime import Runtime, runtime_of
 from .subjects import Named, named
-from .tally import to_properties
+from .suite import by_id
+from .tally import from_properties, to_properties, together
 from .testkit.errors import LeasecheckError
-from .testkit.scenario import ALL_INVARIANTS
+from .testkit.scenario import ALL_INVARIANTS, Scenario
 from .testkit.script import Drain
 from .testkit.verdict import Verdict
 
@@ -48,10 +49,18 @@ class CheckedStage(_Stage):
     """A `Stage`, and the verdict over what was done on it."""
 
     def __init__(
-        self, stage: Any, subject: Named, item: pytest.Item, runtime: Runtime, *, folder: Path
+        self,
+        stage: Any,
+        subject: Named,
+        item: pytest.Item,
+        runtime: Runtime,
+        *,
+        folder: Path,
+        fallen: tuple[str, ...],
     ) -> None:
         self._stage = stage
         self._folder = folder
+        self._fallen = fallen
         self._subject = subject
         self._item = item
         self._runtime = runtime
@@ -82,9 +91,9 @@ class CheckedStage(_Stage):
         result = self._judged(requires, holds, error=error)
         result = self._runtime.player.keep(result)
         self._checked_after = len(result.script.actions)
-        self._item.user_properties[:] = [
-            pair for pair in self._item.user_properties if not pair[0].startswith("leasecheck.")
-        ] + to_properties(result.record)
+        self._runtime.pages.add(result, nodeid=self._item.nodeid)
+        _forget_properties(self._item)
+        self._item.user_properties += to_properties(result.record)
         if result.outcome != "pass" or result.verdict is None:
             base = self._runtime.config.invocation_params.dir
             pytest.fail(str(Unproven(result, base=base)), pytrace=False)
@@ -119,6 +128,7 @@ class CheckedStage(_Stage):
             script=self._stage.script,
             error=error,
             logs={path.stem: path for path in sorted(self._folder.glob("*.log"))},
+            fallen=self._fallen,
         )
         try:
             result = replace(result, history=self._stage.history())
@@ -143,7 +153,8 @@ def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[Chec
             # A lane that could not open a stage is no lane for the next test.
             runtime.lanes.drop(known.subject)
             raise
-    checked = CheckedStage(stage, known, item, runtime, folder=folder)
+    fallen = lane.facts.fallen
+    checked = CheckedStage(stage, known, item, runtime, folder=folder, fallen=fallen)
     try:
         yield checked
         if asked["judge"] and not checked.checked:
@@ -155,6 +166,46 @@ def open_stage(request: pytest.FixtureRequest, subject: object) -> Iterator[Chec
             runtime.lanes.drop(known.subject)
         if not asked["judge"]:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def scenario_player(
+    request: pytest.FixtureRequest, subject: object
+) -> Callable[[str | Scenario], Verdict]:
+    """What `leasecheck_scenario` is: plays a scenario by id, or one that is given."""
+    from .mount import play
+
+    item = request.node
+
+    def play_scenario(which: str | Scenario) -> Verdict:
+        """Play and judge; several in one test add up."""
+        with in_words():
+            runtime = runtime_of(request.config)
+            known = (
+                subject if isinstance(subject, Named) else named(subject, folders=runtime.folders)
+            )
+            scenario = which if isinstance(which, Scenario) else by_id(which, request.config)
+            check_moments(scenario.requires)
+        earlier = from_properties(item.user_properties)
+        _forget_properties(item)
+        try:
+            with in_words():
+                return play(scenario, item, runtime, subject=known)
+        except Unproven as unproven:
+            pytest.fail(str(unproven), pytrace=False)
+        finally:
+            played = from_properties(item.user_properties)
+            if earlier is not None:
+                _forget_properties(item)
+                both = together(earlier, played) if played is not None else earlier
+                item.user_properties += to_properties(both)
+
+    return play_scenario
+
+
+def _forget_properties(item: pytest.Item) -> None:
+    item.user_properties[:] = [
+        pair for pair in item.user_properties if not pair[0].startswith("leasecheck.")
+    ]
 
 
 def marked(item: pytest.Item) -> dict[str, Any]:

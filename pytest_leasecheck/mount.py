@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +19,17 @@ from .runtime import Runtime, runtime_of
 from .subjects import Named, variant
 from .suite import Group, all_groups, find
 from .tally import Record, to_properties
-from .testkit.errors import HistoryError, InputError, ScriptError
+from .testkit.errors import HistoryError, InputError, LeasecheckError, ScriptError
 from .testkit.scenario import Scenario
 from .testkit.script import Script, parse_script
+from .testkit.subject import Subject
+from .testkit.verdict import Verdict
 
 #: The first part of every node id of ours.
 TOP: Final = "leasecheck"
+
+#: What a script says that needs sight of single statements, or several workers at once.
+_FINE: Final = re.compile(r"\b(sql|txn):|^free\b", re.MULTILINE)
 
 
 def mount_suite(config: pytest.Config) -> None:
@@ -33,10 +39,14 @@ def mount_suite(config: pytest.Config) -> None:
     any test runs, and once (by pytest-xdist's controller, before there are workers).
     """
     runtime = runtime_of(config)
+    left_out = 0
     asked = split_arguments(config.args, here=config.invocation_params.dir)
     given = bool(config.option.file_or_dir)
     if runtime.settings.replay is not None:
+        from .versions import tell_differences
+
         groups: tuple[Group, ...] = (_replay(runtime.settings.replay, runtime, config),)
+        tell_differences(config, runtime.settings.replay, runtime.subject.subject)
         # A replay plays one script: the consumer's own tests only when they are named.
         config.args[:] = asked.theirs if given else []
     elif given and not asked.ours:
@@ -51,10 +61,11 @@ def mount_suite(config: pytest.Config) -> None:
         if given:
             groups = _selected(groups, asked.ours)
             config.args[:] = asked.theirs
+        groups, left_out = _offered(groups, runtime.subject.subject, named=asked.ours)
     _ = runtime.subject
     _ = runtime.evidence
     _check_scripts(groups, runtime)
-    config.pluginmanager.register(Mount(groups), "leasecheck-mount")
+    config.pluginmanager.register(Mount(groups, left_out=left_out), "leasecheck-mount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +98,18 @@ def split_arguments(args: Iterable[str], *, here: Path) -> Arguments:
 class Mount:
     """Adds the groups to what the session collected."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
+    def __init__(self, groups: Sequence[Group], *, left_out: int = 0) -> None:
         self._groups = tuple(groups)
+        self._left_out = left_out
+
+    def pytest_report_collectionfinish(self) -> str | None:
+        """Say what is not there, so that nobody counts it as passed."""
+        if not self._left_out:
+            return None
+        return (
+            f"leasecheck: {self._left_out} scenarios are left out; they are about set-ups of a"
+            " runtime (`variants`) that this subject does not offer"
+        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
@@ -173,7 +194,7 @@ class ScenarioItem(pytest.Item):
 
 def play(
     scenario: Scenario, item: pytest.Item, runtime: Runtime, *, subject: Named | None = None
-) -> None:
+) -> Verdict:
     """Play one scenario for an item of any kind; note what it proved. Raises `Unproven`.
 
     `subject` is the configured one when left out.
@@ -183,7 +204,7 @@ def play(
     reason = (
         f"not claimed: the subject has no variant {scenario.variant!r}"
         if subject is None
-        else unclaimed(scenario, subject.subject)
+        else unclaimed(scenario, subject.subject) or _unseen(scenario, subject, runtime)
     )
     if subject is None or reason:
         skipped = Record(
@@ -194,11 +215,60 @@ def play(
     script = scenario.script_for(subject.subject)
     result = runtime.player.play(scenario, subject, item, script)
     item.user_properties += to_properties(result.record)
+    runtime.pages.add(result, nodeid=item.nodeid)
     item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
     if result.outcome == "not claimed" and result.verdict is not None:
         pytest.skip("not claimed: " + "; ".join(result.verdict.not_claimed.values()))
-    if result.outcome != "pass":
+    if result.outcome == "inconclusive" and result.verdict and not _sees(subject, runtime):
+        missing = "; ".join(result.verdict.missing)
+        pytest.skip(f"not shown: SQLite's symbols are hidden, and this was not seen: {missing}")
+    if result.outcome != "pass" or result.verdict is None:
         raise Unproven(result, base=runtime.config.invocation_params.dir)
+    return result.verdict
+
+
+def _unseen(scenario: Scenario, subject: Named, runtime: Runtime) -> str:
+    """Why a scenario shows nothing where SQLite's symbols are hidden; empty when it does.
+
+    Changes are put to whoever moved then: too coarse for points at statements, for races, and for
+    invariants that look at single commits. Judged all the same, they would accuse the innocent.
+    """
+    if _sees(subject, runtime):
+        return ""
+    script = str(scenario.script_for(subject.subject))
+    if scenario.also or _FINE.search(script):
+        return "not shown: SQLite's symbols are hidden, and this scenario looks at single commits"
+    return ""
+
+
+def _sees(subject: Named, runtime: Runtime) -> bool:
+    """Whether the subject's lane sees statements and commits."""
+    try:
+        return bool(runtime.lanes.lane_for(subject.subject).facts.hooks)
+    except LeasecheckError:
+        return True  # a lane that does not start: playing tells it better
+
+
+def _offered(
+    groups: Sequence[Group], subject: Subject, *, named: Sequence[str]
+) -> tuple[tuple[Group, ...], int]:
+    """Without the scenarios on variants that the subject lacks; and how many those are.
+
+    One that was asked for by its id stays, and is skipped with that reason.
+    """
+    kept, left_out = [], 0
+    for group in groups:
+        scenarios = tuple(
+            one
+            for one in group.scenarios
+            if not one.variant
+            or one.variant in subject.variants
+            or f"{group.nodeid}::{one.name}" in named
+        )
+        left_out += len(group.scenarios) - len(scenarios)
+        if scenarios:
+            kept.append(replace(group, scenarios=scenarios))
+    return tuple(kept), left_out
 
 
 def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...]:

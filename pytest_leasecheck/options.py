@@ -29,6 +29,9 @@ class Settings:
     replay: Path | None
     hooks: bool
     sweep: Literal["cheap", "full", "off"] = "cheap"
+    explore: int | None = None
+    soak: float | None = None
+    report: Path | None = None
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -40,6 +43,7 @@ def read_settings(config: pytest.Config) -> Settings:
         )
     evidence = _text(config, "evidence")
     replay = config.getoption("leasecheck_replay")
+    report = config.getoption("leasecheck_report")
     here = config.invocation_params.dir
     # What is typed is relative to the shell's folder, what is in the ini file to that file.
     typed = config.getoption("leasecheck_evidence") is not None
@@ -53,6 +57,9 @@ def read_settings(config: pytest.Config) -> Settings:
         replay=here / replay if replay else None,
         hooks=not config.getoption("leasecheck_no_hooks"),
         sweep=cast(Literal["cheap", "full", "off"], _choice(config, "sweep")),
+        explore=config.getoption("leasecheck_explore"),
+        soak=config.getoption("leasecheck_soak"),
+        report=here / report if report else None,
     )
 
 

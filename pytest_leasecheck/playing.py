@@ -47,6 +47,8 @@ class Result:
     error: LeasecheckError | None = None
     logs: Mapping[str, Path] = field(default_factory=dict)
     kept: Path | None = None
+    #: Guarantees that did not hold in the lane that played it.
+    fallen: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -56,13 +58,22 @@ class Result:
         return self.verdict.outcome
 
     @property
+    def drained(self) -> bool:
+        """Whether it came to its end, where no run may stay leased."""
+        return self.error is None and any(
+            isinstance(action, Drain) for action in self.script.actions
+        )
+
+    @property
     def record(self) -> Record:
         """What the summary adds up."""
         evidence = str(self.kept or "")
         if self.verdict is None:
             return Record(subject=self.subject.label, outcome="fail", evidence=evidence)
-        record = record_of(self.subject.label, self.verdict, evidence=evidence)
-        return replace(record, outcome=self.outcome)
+        record = record_of(
+            self.subject.label, self.verdict, history=self.history, evidence=evidence
+        )
+        return replace(record, outcome=self.outcome, fallen=self.fallen)
 
 
 def free_scenario(nodeid: str, *, requires: Sequence[str], holds: Sequence[str] | None) -> Scenario:
@@ -99,6 +110,7 @@ class Player:
         result = Result(folder, subject, scenario, script)
         try:
             lane = self._lanes.lane_for(subject.subject)
+            result = replace(result, fallen=lane.facts.fallen)
             played = lane.play(script, name=folder.name)
         except LeasecheckError as error:
             self._replace_if_dead(subject.subject, error)
@@ -123,8 +135,7 @@ class Player:
                 history,
                 requires=scenario.requires,
                 holds=scenario.holds,
-                drained=result.error is None
-                and any(isinstance(action, Drain) for action in result.script.actions),
+                drained=result.drained,
             )
         except LeasecheckError as error:
             hook.pytest_leasecheck_history(history=history, verdict=None, item=item)

@@ -7,13 +7,15 @@ the functions that need it.
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from .fixtures import CheckedStage
+    from .testkit.scenario import Scenario
+    from .testkit.verdict import Verdict
 
 #: Flags that print something about a subject and run no test.
 _PRINTS = ("leasecheck_doctor", "leasecheck_points", "leasecheck_explain")
@@ -33,6 +35,20 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < 86_400:
         raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def _duration(text: str) -> float:
+    """`30s`, `5m`: seconds."""
+    from .soaking import seconds
+
+    return seconds(text)
+
+
+def _count(text: str) -> int:
+    """A number above 0."""
+    if not text.isdecimal() or int(text) == 0:
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,9 +103,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " and outlived around transactions and effects (ini: leasecheck_sweep)",
     )
     group.addoption(
+        "--leasecheck-explore",
+        type=_count,
+        metavar="N",
+        help="let Hypothesis mix N scripts from everything that can happen to a worker; draws a"
+        " seed of its own and prints it, unless --hypothesis-seed is given",
+    )
+    group.addoption(
+        "--leasecheck-soak",
+        type=_duration,
+        metavar="30s",
+        help="let many workers race for many runs for so long, while random ones are stopped,"
+        " continued and killed; then heal, drain and judge",
+    )
+    group.addoption(
         "--leasecheck-replay",
         metavar="FILE",
         help="play one saved script, or the script of a saved history, and nothing else",
+    )
+    group.addoption(
+        "--leasecheck-report",
+        metavar="FILE.html",
+        help="draw every script that was played, with what was proved, as one self-contained page",
     )
     group.addoption(
         "--leasecheck-points",
@@ -144,6 +179,30 @@ def pytest_configure(config: pytest.Config) -> None:
         from .mount import mount_suite
 
         mount_suite(config)
+    elif config.getoption("leasecheck_report"):
+        from .runtime import runtime_of
+
+        _ = runtime_of(config).evidence
+    elif config.getoption("dist", "no") != "no":
+        config.pluginmanager.register(_Listener(config), "leasecheck-listener")
+
+
+class _Listener:
+    """In pytest-xdist's controller: hand-written tests of ours run elsewhere, without a flag."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._heard = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Load the rest once a test turns out to be one of ours."""
+        if self._heard or not report.user_properties:
+            return
+        if any(str(pair[0]).startswith("leasecheck.") for pair in report.user_properties):
+            from .runtime import runtime_of
+
+            self._heard = True
+            runtime_of(self._config).pytest_runtest_logreport(report)
 
 
 @pytest.fixture
@@ -155,6 +214,20 @@ def leasecheck_subject(request: pytest.FixtureRequest) -> Any:
     from .fixtures import subject_of
 
     return subject_of(request)
+
+
+@pytest.fixture
+def leasecheck_scenario(
+    request: pytest.FixtureRequest, leasecheck_subject: Any
+) -> Callable[[str | Scenario], Verdict]:
+    """Plays a scenario in a hand-written test: `leasecheck_scenario("classic::eight_steps")`.
+
+    By the id that the suite has it under, or a `Scenario` of the test's own. Fails the test unless
+    it is proven, skips it where the subject doesn't claim what the scenario is about.
+    """
+    from .fixtures import scenario_player
+
+    return scenario_player(request, leasecheck_subject)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from typing import Final
 
 import pytest
 
-from .tally import PROMISES, Promise, Record, total
+from .tally import PROMISES, Promise, Record, total, unpacked
+from .testkit.checklist import merged
 
 _WIDTH: Final = max(len(promise.text) for promise in PROMISES)
 
@@ -31,10 +32,14 @@ _OPEN: Final = {"yellow": True}
 
 
 def write_summary(
-    terminal: pytest.TerminalReporter, records: Mapping[str, Record], *, base: Path
+    terminal: pytest.TerminalReporter,
+    records: Mapping[str, Record],
+    *,
+    drawn: Sequence[tuple[str, str]] = (),
+    base: Path,
 ) -> None:
-    """Write our section; nothing when no test of ours ran."""
-    if not records:
+    """Write our section; nothing when no test of ours ran. `drawn`: what else to say, at its end"""
+    if not records and not drawn:
         return
     terminal.write_sep("=", "leasecheck")
     subjects = tuple(dict.fromkeys(record.subject for record in records.values()))
@@ -48,6 +53,8 @@ def write_summary(
     folders = sorted({record.evidence for record in records.values() if record.evidence})
     if folders:
         terminal.write(f"evidence      {_shown(os.path.commonpath(folders), base)}\n")
+    for word, text in drawn:
+        terminal.write(f"{word:<14}{text}\n")
 
 
 def summary(records: Mapping[str, Record]) -> Iterator[Line]:
@@ -72,6 +79,9 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
         noted = [name for name, one in played.items() if note in one.notes]
         yield Line("noted", f"{note}: {_list(noted)}", _OPEN)
     yield from _not_claimed(records.values())
+    for fallen in dict.fromkeys(what for one in played.values() for what in one.fallen):
+        yield Line("fallen", fallen, _OPEN)
+    yield from _checklist(played.values())
 
 
 def _promise(promise: Promise, played: Mapping[str, Record]) -> Line:
@@ -133,6 +143,25 @@ def _not_claimed(records: Iterable[Record]) -> Iterator[Line]:
                 named.append(name)
     for why, names in reasons.items():
         yield Line("not claimed", f"{why} ({_list(names)})")
+
+
+def _checklist(records: Iterable[Record]) -> Iterator[Line]:
+    """The run-lease checklist: how much of it all tests together show, and what is open."""
+    lines = merged(unpacked(record.checklist) for record in records if record.checklist)
+    if not any(line.seen for line in lines):
+        return
+    shown = sum(line.status == "shown" for line in lines)
+    broken = [f"{line.number} ({line.why})" for line in lines if line.status == "broken"]
+    # The last line is about documentation, which no test shows.
+    missing = [
+        f"{line.number} ({line.why.removeprefix('not seen: ')})"
+        for line in lines[:-1]
+        if line.status == "not shown"
+    ]
+    told = [f"{shown} of {len(lines) - 1} shown"]
+    told += [f"broken: {', '.join(broken)}"] if broken else []
+    told += [f"not shown: {', '.join(missing)}"] if missing else []
+    yield Line("checklist", "; ".join(told), _BROKEN if broken else _OPEN if missing else _HELD)
 
 
 def _broken(records: Iterable[Record]) -> set[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from . import subjects
 from .evidence import Evidence, make_session_folder
 from .lanes import Lanes
 from .options import Settings, read_settings
+from .pages import PARTS, SUMMARY_VARIABLE, Pages, check_target
 from .playing import Player
 from .subjects import Named
 from .tally import Record, from_properties
@@ -32,7 +34,10 @@ def runtime_of(config: pytest.Config) -> Runtime:
     """
     runtime = config.stash.get(_KEY, None)
     if runtime is None:
-        runtime = Runtime(config, read_settings(config))
+        settings = read_settings(config)
+        if settings.report is not None:
+            check_target(settings.report)
+        runtime = Runtime(config, settings)
         config.stash[_KEY] = runtime
         config.pluginmanager.register(runtime, "leasecheck-runtime")
     return runtime
@@ -46,6 +51,8 @@ class Runtime:
     settings: Settings
     #: What each test proved, by node id; in pytest-xdist's controller, of all workers.
     records: dict[str, Record] = field(default_factory=dict)
+    #: What there is to say about the page and the job's summary.
+    drawn: Sequence[tuple[str, str]] = ()
 
     @cached_property
     def subject(self) -> Named:
@@ -77,6 +84,18 @@ class Runtime:
         """What plays and judges."""
         return Player(self.lanes, self.evidence, config=self.config, keep=self.settings.keep)
 
+    @cached_property
+    def pages(self) -> Pages:
+        """What leaves parts for the page and the job's summary, and draws them."""
+        # A worker of pytest-xdist whose controller doesn't know of us leaves parts to nobody.
+        heard = _SENT in getattr(self.config, "workerinput", {_SENT: ""})
+        return Pages(
+            self.evidence.folder / PARTS,
+            page=self.settings.report if heard else None,
+            summary=os.environ.get(SUMMARY_VARIABLE, "") if heard else "",
+            base=self.config.invocation_params.dir,
+        )
+
     def pytest_report_header(self) -> list[str]:
         """What is being tested, before anything is."""
         told = self.__dict__
@@ -103,12 +122,15 @@ class Runtime:
         """Say what was proved."""
         from .reporting import write_summary
 
-        write_summary(terminalreporter, self.records, base=self.config.invocation_params.dir)
+        base = self.config.invocation_params.dir
+        write_summary(terminalreporter, self.records, drawn=self.drawn, base=base)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self) -> Iterator[None]:
-        """Close the lanes once everything was torn down."""
+        """Draw what tests left, and close the lanes once everything was torn down."""
         try:
+            if not hasattr(self.config, "workerinput"):
+                self.drawn = self.pages.draw(self.evidence.folder)
             return (yield)
         finally:
             self._close()

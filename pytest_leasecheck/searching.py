@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from . import engine
+from . import engine, exploration, interleaving, soaking
 from .failure import Unproven, notes
 from .lanes import Lanes
 from .mount import ScenarioItem
@@ -65,12 +65,23 @@ def search_groups(runtime: Runtime, *, asked: Sequence[str] | None) -> tuple[Gro
     """
     search = Search(runtime)
     runtime.config.pluginmanager.register(search, PLUGIN)
-    wanted = asked is None or any(
-        one == "leasecheck" or one.startswith(f"leasecheck/{SWEEP}") for one in asked
+    settings = runtime.settings
+    groups = []
+    if _wanted(SWEEP, asked) and settings.sweep != "off":
+        groups.append(Group(SWEEP, search.scenarios(), item=_item))
+    if _wanted(interleaving.INTERLEAVE, asked) and settings.sweep == "full":
+        groups.append(interleaving.interleave_group())
+    if settings.explore is not None and _wanted(exploration.EXPLORE, asked):
+        groups.append(exploration.explore_group(runtime.config, scripts=settings.explore))
+    if settings.soak is not None and _wanted(soaking.SOAK, asked):
+        groups.append(soaking.soak_group())
+    return tuple(groups)
+
+
+def _wanted(name: str, asked: Sequence[str] | None) -> bool:
+    return asked is None or any(
+        one == "leasecheck" or one.partition("::")[0] == f"leasecheck/{name}" for one in asked
     )
-    if not wanted or runtime.settings.sweep == "off":
-        return ()
-    return (Group(SWEEP, search.scenarios(), item=_item),)
 
 
 @dataclass(eq=False)
@@ -82,6 +93,9 @@ class Search:
     def __post_init__(self) -> None:
         self._done: dict[str, tuple[str, str, str]] = {}
         self._unnamed = (0, 0)
+        self._explored: list[str] = []
+        self._soaked: list[str] = []
+        self._interleaved: list[str] = []
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -115,6 +129,9 @@ class Search:
         except LeasecheckError:
             self.lanes.drop(subject)
             return None
+        finally:
+            for logs in self.runtime.evidence.folder.glob("map*"):
+                shutil.rmtree(logs, ignore_errors=True)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """One for each variation that is to be played, in the order of the families."""
@@ -140,6 +157,12 @@ class Search:
         """Note what was covered."""
         if report.when == "teardown":
             for name, value in report.user_properties:
+                if name == interleaving.PROPERTY:
+                    self._interleaved.append(str(value))
+                if name == soaking.PROPERTY:
+                    self._soaked.append(str(value))
+                if name == exploration.PROPERTY:
+                    self._explored.append(str(value))
                 if name == _PROPERTY:
                     family, at, outcome = str(value).split(" ", 2)
                     self._done[report.nodeid] = (family, at, outcome)
@@ -150,6 +173,12 @@ class Search:
         if self._done:
             for line in self.told():
                 terminalreporter.write_line(line)
+        if self._explored:
+            terminalreporter.write_line(exploration.told(self._explored))
+        for line in self._interleaved:
+            terminalreporter.write_line(f"interleaved   {line}")
+        for line in self._soaked:
+            terminalreporter.write_line(f"soaked        {line}")
 
     def told(self) -> Iterable[str]:
         """The lines about coverage."""
@@ -220,7 +249,9 @@ def _play(scenario: Scenario, item: pytest.Item) -> None:
     record = result.record
     if outcome == "harmless":
         _forget(result)
-        record = replace(record, outcome="pass")
+        record = replace(record, outcome="pass", evidence="")
+    else:
+        search.runtime.pages.add(result, nodeid=item.nodeid)
     item.user_properties += to_properties(record)
     item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
     if outcome == "fail":

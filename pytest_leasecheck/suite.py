@@ -7,6 +7,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,21 @@ def find(
     ]
     plain = [one for one in same if not one.variant] or same
     return next((one for one in same if one.name == name), plain[0] if plain else None)
+
+
+def by_id(text: str, config: pytest.Config) -> Scenario:
+    """The scenario of an id: `classic::eight_steps`, or as printed. Raises `pytest.UsageError`."""
+    wanted = text.removeprefix("leasecheck/")
+    known = {
+        f"{group.name}::{scenario.name}": scenario
+        for group in all_groups(config)
+        for scenario in group.scenarios
+    }
+    if wanted not in known:
+        close = get_close_matches(wanted, known, n=3, cutoff=0.4)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise pytest.UsageError(f"there is no scenario {text!r}{hint}")
+    return known[wanted]
 
 
 def _added(config: pytest.Config) -> Iterable[Group]:

@@ -7,9 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
+from .testkit.checklist import RULES, Line, Seen
+from .testkit.errors import LeasecheckError
+from .testkit.evidence import evidence_of
+from .testkit.history import History
 from .testkit.verdict import Attempt, Counts, Verdict
 
 _PREFIX: Final = "leasecheck."
+_BROKEN: Final = "broken: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,8 @@ class Record:
 
     `broken` are invariants; `refused` is out of `counts.stale_attempts`, `refused_by` says by
     what (`token or owner`: each was enough); `notes` are the titles of
-    what is named but does not fail.
+    what is named but does not fail; `checklist` is what it adds to the run-lease checklist, by line
+    (`7 a restart`; `4 broken: V1: a stale write landed`); `fallen` what could not be guaranteed.
     """
 
     subject: str
@@ -30,6 +36,8 @@ class Record:
     notes: tuple[str, ...] = ()
     not_claimed: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
+    checklist: tuple[str, ...] = ()
+    fallen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,9 @@ PROMISES: Final = (
 )
 
 
-def record_of(subject: str, verdict: Verdict, *, evidence: str = "") -> Record:
+def record_of(
+    subject: str, verdict: Verdict, *, history: History | None = None, evidence: str = ""
+) -> Record:
     """What a verdict contributes."""
     refused = [attempt for attempt in verdict.attempts if attempt.outcome != "landed"]
     faults = [finding for finding in verdict.findings if finding.severity == "fault"]
@@ -62,6 +72,7 @@ def record_of(subject: str, verdict: Verdict, *, evidence: str = "") -> Record:
         notes=tuple(sorted({item.title for item in verdict.findings if item not in faults})),
         not_claimed=dict(verdict.not_claimed),
         evidence=evidence,
+        checklist=_packed(history, verdict),
     )
 
 
@@ -82,6 +93,10 @@ def to_properties(record: Record) -> list[tuple[str, object]]:
         pairs.append(("broken", " ".join(record.broken)))
     if record.evidence:
         pairs.append(("evidence", record.evidence))
+    if record.checklist:
+        pairs.append(("checklist", "; ".join(record.checklist)))
+    if record.fallen:
+        pairs.append(("fallen", "; ".join(record.fallen)))
     pairs += [(f"not claimed.{name}", why) for name, why in record.not_claimed.items()]
     return [(_PREFIX + name, value) for name, value in pairs]
 
@@ -110,7 +125,31 @@ def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
             if name.startswith(claims)
         },
         evidence=str(found.get("evidence", "")),
+        checklist=tuple(filter(None, str(found.get("checklist", "")).split("; "))),
+        fallen=tuple(filter(None, str(found.get("fallen", "")).split("; "))),
     )
+
+
+def together(one: Record, other: Record) -> Record:
+    """Two plays of one test as one record."""
+    worst = ("fail", "inconclusive", "pass", "not claimed")
+    return Record(
+        subject=other.subject,
+        outcome=min(one.outcome, other.outcome, key=worst.index),
+        counts=total((one, other)),
+        refused=one.refused + other.refused,
+        broken=_union(one.broken, other.broken),
+        refused_by=Counter(one.refused_by) + Counter(other.refused_by),
+        notes=_union(one.notes, other.notes),
+        not_claimed={**one.not_claimed, **other.not_claimed},
+        evidence=other.evidence or one.evidence,
+        checklist=_union(one.checklist, other.checklist),
+        fallen=_union(one.fallen, other.fallen),
+    )
+
+
+def _union(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
 
 
 def total(records: Iterable[Record]) -> Counts:
@@ -122,6 +161,35 @@ def total(records: Iterable[Record]) -> Counts:
             for item in fields(Counts)
         }
     )
+
+
+def _packed(history: History | None, verdict: Verdict) -> tuple[str, ...]:
+    """What a history adds to the checklist, line by line."""
+    if history is None:
+        return ()
+    try:
+        lines = evidence_of(history, verdict).checklist
+    except LeasecheckError:  # rows that can't be read as declared are told elsewhere
+        return ()
+    told = [f"{line.number} {item.what}" for line in lines for item in line.seen]
+    told += [f"{line.number} {_BROKEN}{item.what}" for line in lines for item in line.broken]
+    return tuple(dict.fromkeys(told))
+
+
+def unpacked(checklist: Iterable[str]) -> tuple[Line, ...]:
+    """The lines of a checklist that came with a record."""
+    seen: dict[int, list[Seen]] = {}
+    broken: dict[int, list[Seen]] = {}
+    for told in checklist:
+        number, _, what = told.partition(" ")
+        lines = broken if what.startswith(_BROKEN) else seen
+        if number.isdecimal() and 0 < int(number) <= len(RULES):
+            lines.setdefault(int(number), []).append(Seen(what.removeprefix(_BROKEN), ()))
+    return tuple(
+        Line(number, rule.text, "not shown", "", tuple(seen.get(number, ())),
+             tuple(broken.get(number, ())))
+        for number, rule in enumerate(RULES, start=1)
+    )  # fmt: skip
 
 
 def _refusal(attempt: Attempt) -> str:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from pytest_leasecheck.testkit.history import History
 from pytest_leasecheck.testkit.scenario import Scenario
+from pytest_leasecheck.testkit.verdict import Finding, Verdict
 
-from .looking import ends, says
+from .looking import broken, says
+
+_HOSTILE: Final = "r'1\"; DROP TABLE runs; --\u001b[2J\n\u202e/#*"
+
+
+def _finished_under_its_id(_history: History, verdict: Verdict) -> tuple[Finding, ...]:
+    """In whatever words the subject says so: everybody's runtime plays this."""
+    ended = [(one.run_id, one.who, one.ended) for one in verdict.tenures]
+    if ended[-1:] == [(_HOSTILE, "B#1", "finished")]:
+        return ()
+    return (broken("how the run ends", f"run {_HOSTILE!r} was held and ended so: {ended}"),)
+
 
 SCENARIOS: Final = (
     Scenario(
@@ -48,7 +61,7 @@ SCENARIOS: Final = (
             drain
         """,
         requires=("take-over by B", "stale attempt by A", "finish by B"),
-        also=(ends("SUCCEEDED", "r'1\"; DROP TABLE runs; --\u001b[2J\n\u202e/#*"),),
+        also=(_finished_under_its_id,),
     ),
     Scenario(
         name="hostile_ids_and_payloads",

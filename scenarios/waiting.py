@@ -166,7 +166,7 @@ SCENARIOS: Final = (
         ),
         script=f"""{_WAIT}
             spawn B to say_approve
-            until B txn:commit before
+            until B sql:INSERT events before
             kill B
             spawn C to say_approve
             run C

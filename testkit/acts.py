@@ -210,7 +210,7 @@ class Actor:
                 break
             if real_monotonic() > deadline:
                 raise StageError("a lease is renewed again and again; stop its owner first")
-            self.stage.serve(min(left_ns / 1e6 + 1, 1000))
+            self.stage.pass_time(min(left_ns / 1e6 + 1, 1000))
         self.stage.record("clock-moved", self.stage.now_ns(), "expire")
 
     def advance(self, act: script.Advance) -> None:
@@ -223,7 +223,7 @@ class Actor:
         if not stage.page.virtual:
             stage.record("clock-moved", target, why)
             while (left_ns := target - stage.now_ns()) > 0:
-                stage.serve(left_ns / 1e6 + 1)
+                stage.pass_time(left_ns / 1e6 + 1)
             return
         for _ in range(_MOST_TIMERS):
             due = self._next_timer()

@@ -86,11 +86,20 @@ def _overs(owned: facts.Ownership) -> dict[str, list[_Over]]:
                 continue
             if tenure.ended_by == tenure.who:
                 since = later[0].since
-            elif tenure.ended in ("finished", "released"):
-                continue  # ended under its rightful holder, who is the victim, not the culprit
+            elif _is_robbed(tenure):
+                continue
             again = next((item for item in later if item.who == tenure.who), None)
             found.setdefault(tenure.who, []).append(_Over(tenure, since, again))
     return found
+
+
+def _is_robbed(tenure: Tenure | None) -> bool:
+    """Whether it was ended under its rightful holder, who is the victim, not the culprit."""
+    return (
+        tenure is not None
+        and tenure.ended in ("finished", "released")
+        and tenure.ended_by != tenure.who
+    )
 
 
 class _Attempts:
@@ -333,7 +342,7 @@ class _Attempts:
 
     def _effect(self, ask: facts.Ask, event: EffectDecided, *, first: bool) -> None:
         over = ask.over or self._lost_by(ask, event.n)
-        if not over or ask.run_id is None:
+        if not over or ask.run_id is None or _is_robbed(self._owned.tenure(ask.run_id, ask.tenure)):
             return
         self._looks.pop((event.who, ask.run_id), None)
         guards: tuple[str, ...] = ()

@@ -42,7 +42,8 @@ def kinds_of(case: Case) -> tuple[str, ...]:
     """The kinds of the acts that a commit comes to, the decisive one first."""
     before, after = case.before, case.after
     kinds: list[str] = []
-    if before.done and (not after.done or before.status != after.status):
+    purged = before.exists and not after.exists  # a finished run's row may be cleared away
+    if before.done and not purged and (not after.done or before.status != after.status):
         kinds.append("rewrites-terminal")
     if case.claims:
         return (*kinds, _claim(case))

@@ -65,16 +65,13 @@ def unexplained(history: History, declaration: Declaration) -> tuple[Problem, ..
     """
     tables: scratch.Tables = {name: dict(some) for name, some in history.header.tables.items()}
     runs_table = declaration.runs.table
-    own = _own_columns(declaration)
-    known = {_joined(row, own) for row in tables.get(runs_table, {}).values()}
+    known = _ids_of_runs(history, declaration)
     seen: dict[str, list[Row]] = {name: list(some.values()) for name, some in tables.items()}
     strangers: list[Problem] = []
     keys = dict(_run_keys(declaration))
     for event in history.events:
         if not isinstance(event, Commit):
             continue
-        changed = [row for change in event.changes for row in (change.old, change.new) if row]
-        known |= {_joined(row, own) for row in changed if set(own) <= set(row)}
         for change in event.changes:
             row = change.new or change.old or {}
             seen.setdefault(change.table, []).append(row)
@@ -91,6 +88,17 @@ def unexplained(history: History, declaration: Declaration) -> tuple[Problem, ..
     if more > 0:
         problems.append(Problem("", f"and {more} more changes like these"))
     return (*problems, *_never(declaration, seen))
+
+
+def _ids_of_runs(history: History, declaration: Declaration) -> set[str]:
+    """Every run that ever was: a row of it may come before the run's own."""
+    own, table = _own_columns(declaration), declaration.runs.table
+    rows = list(history.header.tables.get(table, {}).values())
+    for event in history.events:
+        for change in event.changes if isinstance(event, Commit) else ():
+            if change.table == table:
+                rows += [row for row in (change.old, change.new) if row is not None]
+    return {_joined(row, own) for row in rows}
 
 
 def _never(declaration: Declaration, seen: Mapping[str, Sequence[Row]]) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from . import footprints as facts
-from .sentences import Facts, cancelled, ending, numbers, tokened
+from .sentences import Facts, cancelled, ending, named, numbers, tokened
 from .subject import Steps
 from .verdict import Finding, Interruption
 
@@ -54,7 +54,7 @@ def _stale_effect(
         return None  # nobody has taken the run: no newer owner whose effect could be crossed
     if higher is None and lost is not None and not later and lost.ended in _NOBODY_FOLLOWED:
         return None  # an operator ended it, or somebody without right, whose victim it is
-    over = f"; its {tokened(lost)} {ending(lost)}" if lost is not None and lost.until else ""
+    over = f"; its lease ({tokened(lost)}) {ending(lost)}" if lost and lost.until else ""
     victims = tuple(dict.fromkeys(one.who for one in later if one.who != who))
     at = numbers(lost.until if lost else None, ask.event.n, n)
     text = f"the provider accepted effect {ask.event.name!r} of run {run_id!r} from {who}"
@@ -136,9 +136,9 @@ def unasked(given: Facts) -> Iterator[Finding]:
         event = ask.event
         if event.key is None or event.store != "provider":
             continue
+        if ask.over:
+            continue  # a stale request is no retry, and nobody could know that it would still come
         before = last.get(event.key)
-        if before is not None and _is_older(ask, before):
-            continue  # it came to its request before the other: it makes nothing *again*
         last[event.key] = ask
         if before is None or (before.run_id, before.tenure) == (ask.run_id, ask.tenure):
             continue
@@ -146,17 +146,12 @@ def unasked(given: Facts) -> Iterator[Finding]:
         if known in ("refused", "failed") or ask.asked_about > before.event.n:
             continue
         text = (
-            f"{event.who} asked for effect {event.name!r} of run {ask.run_id!r} again at event"
-            f" {event.n}, and nobody had asked the provider about key {event.key!r} since"
+            f"{_asker(given, ask)} asked for effect {event.name!r} of run {ask.run_id!r} again at"
+            f" event {event.n}, and nobody had asked the provider about key {event.key!r} since"
             f" {before.event.who}'s request at event {before.event.n}, whose outcome was lost."
         )
         yield Finding("V4", "an effect was retried unasked", text, ask.run_id or "", event.who,
                       (), (before.event.n, event.n))  # fmt: skip
-
-
-def _is_older(ask: facts.Ask, other: facts.Ask) -> bool:
-    """Whether a request comes from an earlier tenure of the same run."""
-    return ask.run_id == other.run_id and (ask.tenure or 0) < (other.tenure or 0)
 
 
 def ran_twice(given: Facts) -> Iterator[Finding]:
@@ -182,14 +177,19 @@ def ran_twice(given: Facts) -> Iterator[Finding]:
         how = f"key {asked.key!r}" if asked.key else "no idempotency key"
         other = earlier.ask.event.who
         text = (
-            f"the provider carried out effect {asked.name!r} of run {item.ask.run_id!r} for {other}"
-            f" at event {earlier.event.n} and again for {item.event.who} at event {item.event.n}"
-            f" ({how})"
+            f"the provider carried out effect {asked.name!r} of run {item.ask.run_id!r} for"
+            f" {_asker(given, earlier.ask)} at event {earlier.event.n} and again for"
+            f" {_asker(given, item.ask)} at event {item.event.n} ({how})"
         )
         text += ": the network delivered one request twice." if same_request else "."
         victims = (other,) if other != item.event.who else ()
         yield Finding("V4", "the effect ran twice", text, item.ask.run_id or "", item.event.who,
                       victims, (earlier.event.n, item.event.n))  # fmt: skip
+
+
+def _asker(given: Facts, ask: facts.Ask) -> str:
+    """Who asked, with the tenure it asked from."""
+    return named(given, ask.event.who, ask.tenure, ask.run_id or "")
 
 
 def ran_again_under_another_key(given: Facts) -> Iterator[Finding]:

@@ -5,8 +5,9 @@ A fault of the code under test is never an exception here; it is a finding (`inv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 
@@ -50,6 +51,9 @@ class HistoryError(InputError):
 
 class StageError(LeasecheckError):
     """A script could not be carried out; `worker` and `log` say where to look."""
+
+    #: Where each worker was left, by label, when an open stage was asked for one action.
+    states: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, text: str, *, worker: str = "", log: str = "") -> None:
         #: The incarnation it is about (`A#1`), empty when it is about none.

@@ -87,6 +87,20 @@ class Misfit(NamedTuple):
     change: Change
 
 
+def what_became(change: Change, *, author: bool, known: bool, run_known: bool) -> str:
+    """What must have happened to a row that isn't as it was seen last.
+
+    `author`: a commit brought the change; `known`: the row was there; `run_known`: its run was.
+    """
+    if not author:
+        if change.old is None and run_known:
+            return "came back"
+        return "vanished" if change.new is None else "changed"
+    if known and change.old is None:
+        return "vanished"
+    return "changed" if known or change.old is None else "came back"
+
+
 class TokenFault(NamedTuple):
     """A claim under a token that was used (`earlier` claim) or that is lower than one before."""
 

@@ -37,6 +37,8 @@ class _Found:
     tenure: int
     started_at: int
     decisions: list[int]
+    #: The tenure that the last decision was made in; None for an operator's.
+    decided_in: int | None = None
 
 
 def interruptions_of(declaration: Declaration, owned: facts.Ownership) -> tuple[Interruption, ...]:
@@ -171,21 +173,32 @@ def _decide(
     steps: dict[tuple[str, str], _Step],
     found: list[_Found],
 ) -> None:
-    """A decision is about the last interruption of its step."""
+    """A decision is about the last interruption of its step.
+
+    One that is written over another in the same row is one more, unless its own author says more
+    about it, or an operator does, who was perhaps asked to.
+    """
     spec = declaration.reconciliations
     if spec is None:
         return
     for change in touch.changes:
         if change.table != spec.table or change.new is None:
             continue
-        if change.old is not None and change.old.get(spec.decision) is not None:
-            continue
         if change.new.get(spec.decision) is None:
             continue
+        before = change.old.get(spec.decision) if change.old is not None else None
         name = _name(change.new, spec.step)
         about = [item for item in found if item.run_id == touch.run_id and item.step == name]
-        if about:
-            about[-1].decisions.append(touch.n)
+        if not about:
+            continue
+        last = about[-1]
+        if before is not None and last.decisions:
+            edited = any(kind.startswith("operator") for kind in touch.kinds)
+            same = before == change.new.get(spec.decision)
+            if same or edited or touch.tenure == last.decided_in:
+                continue
+        last.decisions.append(touch.n)
+        last.decided_in = touch.tenure
 
 
 def _name(row: Row, columns: tuple[str, ...]) -> str:

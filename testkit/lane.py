@@ -16,7 +16,7 @@ import sys
 import types
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -143,8 +143,20 @@ class Lane:
         """Do one action; returns where each worker is. Raises `StageError`."""
         _kind, states, error = self._ask("act", action)
         if error is not None:
-            raise error_from(error)
+            failed = error_from(error)
+            failed.states = dict(states)
+            raise failed
         return dict(states)
+
+    def shake(self, labels: Sequence[str], *, duration_ms: int, seed: int) -> Mapping[str, int]:
+        """Let workers of the open stage race under random signals; see `shaking`.
+
+        Raises `StageError`.
+        """
+        _kind, counts, error = self._ask("shake", list(labels), duration_ms, seed)
+        if error is not None:
+            raise error_from(error)
+        return dict(counts)
 
     def look(self, *, script: str) -> History:
         """What has happened so far on the open stage."""
@@ -320,13 +332,26 @@ def _facts(facts: Mapping[str, Any], *, virtual: bool, work: str) -> Facts:
     )
 
 
+def _pipe() -> tuple[Any, Any]:
+    """Two connected ends, made without `socket.socket`, which pytest-socket replaces in a test."""
+    import _socket
+
+    from multiprocess.connection import Connection
+
+    ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    for end in ends:
+        end.setblocking(True)  # whatever default timeout the test has set
+    one, other = (Connection(end.detach()) for end in ends)
+    return one, other
+
+
 def _spawn(spec: lane_process.LaneSpec, mark: str) -> tuple[Any, Any]:
     """Start the lane as a fresh interpreter: same hash seed each time, and no second `__main__`."""
     import multiprocess
     from multiprocess import resource_tracker
 
     context = multiprocess.get_context("spawn")
-    ours, theirs = context.Pipe()
+    ours, theirs = _pipe()
     process = context.Process(
         target=lane_process.main, args=(theirs, spec, os.getpid()), name="leasecheck-lane"
     )

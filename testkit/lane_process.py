@@ -34,6 +34,7 @@ from .livestage import LiveStage
 from .observer import ObserverClient, ObserverFailed, start_observer
 from .processes import WorkerProcess
 from .provider import Provider
+from .shaking import shake
 from .subject import Declaration, Subject
 from .subject_source import SubjectSource
 from .worker import Life
@@ -182,6 +183,17 @@ class _Lane:
             label: one.state(self._stage.now_ns()) for label, one in self._stage.workers.items()
         }
         return ("acted", states, error)
+
+    def _do_shake(self, labels: list[str], duration_ms: int, seed: int) -> tuple[Any, ...]:
+        assert self._actor is not None
+        ttl_ms = self._spec.declaration.lease_ttl_ms
+        try:
+            counts = shake(
+                self._actor, labels, duration_ms=duration_ms, seed=seed, lease_ttl_ms=ttl_ms
+            )
+        except StageError as error:
+            return ("shaken", {}, _wire_error(error))
+        return ("shaken", counts, None)
 
     def _do_look(self) -> tuple[Any, ...]:
         assert self._stage is not None

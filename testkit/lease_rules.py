@@ -13,6 +13,7 @@ from .sentences import (
     ending,
     its,
     left,
+    named,
     numbers,
     since,
     tokened,
@@ -58,13 +59,12 @@ def renewals(given: Facts) -> Iterator[Finding]:
             yield Finding("V6", "another's lease was renewed", text, act.run_id, act.who,
                           victims_of(given, act, lost), numbers(lost.until, act.n))  # fmt: skip
         elif act.kind == "late-renew" and given.claims("checks_expiry") and distinct:
-            tenure = given.owned.tenure(act.run_id, act.tenure)
+            who = named(given, act.who, act.tenure, act.run_id)
             text = (
-                f"{act.who} extended its lease on run {act.run_id!r} at event {act.n}, when by its"
-                f" own clock it had lapsed{ago(touch)}"
+                f"{who} extended its lease on run {act.run_id!r} at event {act.n}, when by its own"
+                f" clock it had lapsed{ago(touch)}."
             )
-            token = f" ({tokened(tenure)})" if tenure else ""
-            yield Finding("V6", "an expired lease was renewed", f"{text}{token}.", act.run_id,
+            yield Finding("V6", "an expired lease was renewed", text, act.run_id,
                           act.who, (), (act.n,))  # fmt: skip
 
 
@@ -114,6 +114,28 @@ def takes(given: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def strangers_writes(given: Facts) -> Iterator[Finding]:
+    """V7 between workers: what only the holder may write, nobody else writes while it holds."""
+    parts = given.declaration.writes
+    own = {part.table for part in parts if not part.late_ok}
+    own |= {given.declaration.steps.table} if given.declaration.steps else set()
+    for act, touch in acts_of(given):
+        expiry = touch.before.expiry
+        if act.kind != "foreign-write" or (expiry is not None and not expiry.live(touch.at_ns)):
+            continue
+        holder = given.owned.tenure(act.run_id, act.holder)
+        tables = dict.fromkeys(one.table for one in touch.changes if one.table in own)
+        if holder is None or not tables or not act.who:
+            continue
+        text = (
+            f"{act.who}, which never had a lease on run {act.run_id!r}, wrote to its"
+            f" {', '.join(tables)} at event {act.n}, when {holder.who} held it"
+            f" ({tokened(holder)})."
+        )
+        yield Finding("V7", "a run was written without its lease", text, act.run_id, act.who,
+                      (holder.who,), (holder.since, act.n))  # fmt: skip
+
+
 def late_writes(given: Facts) -> Iterator[Finding]:
     """V7 for the holder: nothing starts under a lapsed lease, for one that checks its expiry."""
     if not given.claims("checks_expiry"):
@@ -123,13 +145,13 @@ def late_writes(given: Facts) -> Iterator[Finding]:
         if pauses or (
             act.kind in ("late-write", "late-finish") and not _is_outcome(given, touch)
         ):
-            what = "finished" if act.kind == "late-finish" else "went on with"
+            what = "finished" if act.kind == "late-finish" else "changed"
             what = "paused" if pauses else what
-            tenure = given.owned.tenure(act.run_id, act.tenure)
-            token = f" ({tokened(tenure)})" if tenure else ""
+            tables = ", ".join(dict.fromkeys(change.table for change in touch.changes))
             text = (
-                f"{act.who} {what} run {act.run_id!r} at event {act.n}{token}, when by its own"
-                f" clock its lease had lapsed{ago(touch)} and nobody had taken it."
+                f"{named(given, act.who, act.tenure, act.run_id)} {what} run {act.run_id!r} (in"
+                f" {tables}) at event {act.n}, when by its own clock its lease had lapsed"
+                f"{ago(touch)} and nobody had taken it."
             )
             yield Finding("V7", "a late write", text, act.run_id, act.who, (), (act.n,))
         elif act.detail == IN_GAP:

@@ -7,16 +7,21 @@ are judged: other people's rows are other people's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from . import footprints as facts
-from .history import Acted, ClockMoved, Event, History, Passed, Settled
+from .history import Acted, ClockMoved, ClockRead, Event, History, Passed, Returned, Settled
 from .interruptions import in_flight
 from .lives import Life, label
 from .rows import View
-from .sentences import Facts, cancelled, tokened
+from .sentences import Facts, cancelled, lasting, named, tokened
 from .verdict import Finding, Tenure
+
+#: Points in which a worker has the write lock.
+_WRITING: Final = re.compile(r"txn:commit before|sql:(?!SELECT )\S+ .*")
 
 
 def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
@@ -30,20 +35,49 @@ def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
         if run.view.done or not run.view.exists:
             if not run.view.held and run.run_id in under_way and not cancelled(given, run.run_id):
                 yield _in_flight(given, run, under_way[run.run_id])
+            if not run.view.done:
+                yield from _lost(given, run)
         elif run.view.held:
             yield _leased(given, run, history)
         elif not run.view.waiting:
             yield _unfinished(given, run, history)
 
 
+def _lost(given: Facts, run: facts.RunEnd) -> Iterator[Finding]:
+    """A run whose row a worker deleted before its end, and put back nowhere under another id."""
+    gone = [
+        touch for touch in given.owned.touches
+        if touch.run_id == run.run_id and touch.before.exists and not touch.after.exists
+    ]  # fmt: skip
+    if not gone or gone[-1].before.done:
+        return
+    last = gone[-1]
+    if any(kind.startswith("operator") for kind in last.kinds) or any(
+        touch.n == last.n and touch.after.exists and not touch.before.exists
+        for touch in given.owned.touches
+    ):
+        return
+    text = (
+        f"{last.who} deleted the row of run {run.run_id!r}, which was {last.before.status!r}, at"
+        f" event {last.n}: nobody will finish it. (Where a finished run's row is deleted, declare"
+        " gone=True.)"
+    )
+    yield Finding("V5", "a run was lost", text, run.run_id, last.who, (), (last.n,))
+
+
 def _in_flight(given: Facts, run: facts.RunEnd, steps: tuple[str, ...]) -> Finding:
     names = ", ".join(repr(step) for step in steps)
-    text = f"run {run.run_id!r} is {run.view.status!r}, and its step {names} is still under way."
-    by = next(
-        (touch.who for touch in given.owned.touches
-         if touch.run_id == run.run_id and touch.after.done and not touch.before.done),
-        "",
+    ends = (
+        touch for touch in given.owned.touches
+        if touch.run_id == run.run_id and touch.after.done and not touch.before.done
     )  # fmt: skip
+    end = next(ends, None)
+    by = end.who if end is not None else ""
+    text = f"run {run.run_id!r} is {run.view.status!r}"
+    if end is not None:
+        text = f"{named(given, by, end.tenure, run.run_id)} left run {run.run_id!r}"
+        text += f" {run.view.status!r} at event {end.n}"
+    text += f", and its step {names} is still under way."
     return Finding("V5", "a step stayed in flight", text, run.run_id, by, (), (run.last,))
 
 
@@ -84,13 +118,16 @@ def _until(view: View, now_ns: int) -> str:
     if view.expiry is None:
         return "with no expiry"
     left = (view.expiry.at_ns - now_ns) / 1e9
-    at = _clock(view.expiry.at_ns)
-    return f"until {at} (in {left:g} s)" if left > 0 else f"expired {-left:g} s ago, at {at}"
+    at = _clock(view.expiry.at_ns, dated=abs(left) > 86_400)
+    if left > 0:
+        return f"until {at} (in {lasting(left)})"
+    return f"expired {lasting(-left)} ago, at {at}"
 
 
-def _clock(at_ns: int) -> str:
+def _clock(at_ns: int, *, dated: bool) -> str:
     try:
-        return f"{datetime.fromtimestamp(at_ns / 1e9, tz=UTC):%H:%M:%S}"
+        at = datetime.fromtimestamp(at_ns / 1e9, tz=UTC)
+        return f"{at:%Y-%m-%d %H:%M:%S}" if dated else f"{at:%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
         return f"{at_ns} ns"
 
@@ -146,7 +183,11 @@ def live_owners(given: Facts, history: History) -> Iterator[Finding]:
         life = given.owned.lives.get(tenure.who)
         if life is None or not life.alive_at(lapse.n) or life.stopped_between(since, lapse.n):
             continue
+        if _is_over(history.events, tenure.who, lapse.n):
+            continue  # its call returned: what it left behind is another finding
         half_ns = given.declaration.lease_ttl_ms * 500_000
+        if _was_held_up(history.events, tenure.who, since, most_ns=half_ns // 5):
+            continue
         if _is_kept_from_beating(history.events, tenure.who, since, lapse.n, half_ns=half_ns):
             continue
         yield Finding(
@@ -177,6 +218,23 @@ def _recovers(given: Facts, tenure: Tenure, first: int, last: int) -> bool:
     )  # fmt: skip
 
 
+def _is_over(events: tuple[Event, ...], who: str, until: int) -> bool:
+    """Whether a worker's call had returned, and no other had begun."""
+    for event in reversed(events):
+        if event.n < until and isinstance(event, Passed | Returned) and event.who == who:
+            return isinstance(event, Returned)
+    return False
+
+
+def _was_held_up(events: tuple[Event, ...], who: str, commit: int, *, most_ns: int) -> bool:
+    """Whether time passed between a renewal's look at the clock and its commit: a lock, a hold."""
+    renewal = next(event for event in events if event.n == commit)
+    by = (who, getattr(renewal, "thread", ""))
+    looks = (event for event in reversed(events) if isinstance(event, ClockRead))
+    look = next((one for one in looks if one.n < commit and (one.who, one.thread) == by), None)
+    return look is not None and renewal.at_ns - look.at_ns > most_ns
+
+
 def _is_kept_from_beating(
     events: tuple[Event, ...], who: str, since: int, until: int, *, half_ns: int
 ) -> bool:
@@ -184,6 +242,7 @@ def _is_kept_from_beating(
     locked = False
     late_ns = next(event.at_ns for event in events if event.n == since) + half_ns
     held: dict[str, str] = {}
+    writing: set[tuple[str, str]] = set()  # others who are held in a transaction of theirs
     for event in events:
         if event.n > until:
             break
@@ -197,9 +256,13 @@ def _is_kept_from_beating(
                 held[event.thread] = event.point
             else:
                 held.pop(event.thread, None)
+        elif isinstance(event, Passed):
+            writing.discard((event.who, event.thread))
+            if event.held and _WRITING.fullmatch(f"{event.point} {event.phase}"):
+                writing.add((event.who, event.thread))
         elif (
             isinstance(event, ClockMoved)
-            and locked
+            and (locked or writing)
             and event.n >= since
             and event.to_ns > late_ns
         ):

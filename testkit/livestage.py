@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
@@ -29,9 +29,14 @@ from .walindex import WalIndex
 
 #: A pattern as it travels: name, ordinal, phase.
 WirePattern = tuple[str, int | None, str]
+#: Messages after which a worker waits for us; what it committed before is there to be read.
+_RESTS: Final = ("hold", "returned", "effect", "lookup")
 _PATIENCE_MS: Final = (2, 5, 10, 20, 50)
 #: What may end by itself is called rest only when it has lasted this long.
 _LASTING_S: Final = 1.0
+
+#: How long real time passes between two looks where no commit is told.
+_BETWEEN_LOOKS_MS: Final = 25.0
 
 
 class LiveStage:
@@ -149,9 +154,10 @@ class LiveStage:
             self._poller.unregister(worker.fd)
             del self._by_fd[worker.fd]
         worker.rests.clear()
-        self._turnstile.give_back(worker)
         logs.trim(worker.life.log)
-        self.observe(worker.who)
+        if self._turnstile.is_free_for(worker):
+            self.observe(worker.who)  # before the next turn; in another's, what is there is theirs
+        self._turnstile.give_back(worker)
         self.record("ended", worker.who, how)
         processes.close(worker)
 
@@ -248,6 +254,7 @@ class LiveStage:
                     self._look_from_outside(worker, lasting=real_monotonic() > lasting)
             if real_monotonic() > deadline:
                 self._give_up([worker for worker in movers if not worker.settled])
+        self._look(*movers)
 
     def serve(self, timeout_ms: float) -> bool:
         """Handle whatever messages are there, waiting at most that long for one."""
@@ -269,6 +276,24 @@ class LiveStage:
                 except EOFError:
                     self.gone(worker)
         return bool(ready)
+
+    def pass_time(self, timeout_ms: float) -> None:
+        """Time passes for real: serve, and where no commit is told, look meanwhile."""
+        if not self._by_move:
+            self.serve(timeout_ms)
+            return
+        self.serve(min(timeout_ms, _BETWEEN_LOOKS_MS))
+        busy = [
+            worker
+            for worker in alive(self.everyone)
+            if not worker.stopped and any(r.wait != "returned" for r in worker.rests.values())
+        ]
+        count = len(self.rows)
+        if busy:
+            self.observe(busy[0].who)
+        if len(busy) > 1 and len(self.rows) > count:
+            names = ", ".join(worker.who for worker in busy)
+            self.blind(busy[0].who, f"no commit was told, and it may have been of {names}")
 
     def gone(self, worker: WorkerProcess) -> None:
         """The channel is closed: the process has died, or closed it; either way it is over."""
@@ -312,17 +337,14 @@ class LiveStage:
     def _handle(self, worker: WorkerProcess, message: Any, *, dead: bool = False) -> None:
         kind, thread, rows, settlement, payload = message
         who = worker.life.who
-        events, now_ns = self.rows, self.page.now_ns()
-        for row in rows:
-            event = row[0]
-            if event == "blind":
-                self.blind(who, row[1])
-                continue
-            events.append((event, len(events) + 1, now_ns, who, *row[1:]))
-            if event == "passed":
-                worker.passed.append(row)
-            elif event == "rolled-back":
-                worker.let_go = self._arrivals
+        if self._by_move and not self.page.turnstile and kind in _RESTS:
+            # Without points at commits this is the finest that can be had: what was committed
+            # belongs before the point that is reached now, or before the call's end.
+            before = len(rows) - (kind != "returned")
+            self._take_in(worker, rows[:before])
+            self.observe(who)
+            rows = rows[before:]
+        self._take_in(worker, rows)
         worker.quiet = ""
         if settlement is not None:
             worker.settlement = settlement
@@ -335,6 +357,7 @@ class LiveStage:
         elif kind in ("hold", "returned") or (kind == "wait" and not dead):
             self._rest(worker, thread, kind, payload)
         elif kind == "effect":
+            self._look(worker)
             self._boundary.ask(worker, thread, payload, dead=dead)
         elif kind == "lookup":
             self._boundary.look_up(worker, thread, payload)
@@ -346,6 +369,21 @@ class LiveStage:
             self._turnstile.give_back(worker)
             worker.answer(thread, True)
 
+    def _take_in(self, worker: WorkerProcess, rows: Sequence[Any]) -> None:
+        """Record what a worker tells of itself."""
+        who = worker.life.who
+        events, now_ns = self.rows, self.page.now_ns()
+        for row in rows:
+            event = row[0]
+            if event == "blind":
+                self.blind(who, row[1])
+                continue
+            events.append((event, len(events) + 1, now_ns, who, *row[1:]))
+            if event == "passed":
+                worker.passed.append(row)
+            elif event == "rolled-back":
+                worker.let_go = self._arrivals
+
     def _arrive(self) -> int:
         self._arrivals += 1
         return self._arrivals
@@ -354,8 +392,17 @@ class LiveStage:
         wait = {"hold": "held", "wait": "lock", "returned": "returned"}[kind]
         worker.rests[thread] = Rest(wait, payload, self._arrive())
         if kind == "returned":
+            self._look(worker)
             worker.suspect = worker.suspect or bool(payload[2])
             self.record("returned", worker.who, *payload)
+
+    def _look(self, *movers: WorkerProcess) -> None:
+        """Where no commit is told: what has been committed by now is the only mover's.
+
+        Done wherever the order tells: before an effect, a return, another's move.
+        """
+        if self._by_move and len(movers) == 1:
+            self.observe(movers[0].who)
 
     def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:
         try:

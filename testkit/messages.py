@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from .rows import as_token
+
 _NONE: Final = type(None)
 #: The events that travel with a message: the types of each row's fields, its kind first.
 _ROWS: Final = frozenset(
@@ -50,6 +52,29 @@ def checked(message: Any) -> Any:
     if not _is_payload(kind, payload):
         raise ValueError(f"no payload of {kind!r:.40}: {payload!r:.100}")
     return message
+
+
+def effect_names(
+    run_id: object, token: object, key: object
+) -> tuple[str | None, int | None, str | None]:
+    """Run, token and key of an effect as they travel, whatever a consumer's columns hold.
+
+    Ids and keys are text, as rows are read (several columns joined by '/'); a token is a whole
+    number, however it is stored. Raises TypeError for a token that has no order.
+    """
+    if isinstance(run_id, tuple | list):
+        run_id = "/".join(str(part) for part in run_id)
+    number = as_token(token)
+    if number is None and token is not None:
+        raise TypeError(
+            f"token={token!r:.80} is no whole number, which a fence could compare; leave token out"
+            " if yours has no order"
+        )
+    return (
+        None if run_id is None else str(run_id),
+        number,
+        None if key is None else str(key),
+    )
 
 
 def _is_settlement(settlement: Any) -> bool:

@@ -32,6 +32,7 @@ from .history import (
     Returned,
     RolledBack,
     Row,
+    Settled,
     Statement,
     Value,
 )
@@ -40,7 +41,7 @@ from .looks import Looks
 from .ownership_state import Claim, Run, freeze
 from .readings import Readings
 from .receipts import Receipts
-from .rows import Reader, View, as_token, index_beats
+from .rows import Reader, View, as_token, index_beats, without_moves
 from .subject import Declaration
 from .tenancy import Tenancy
 
@@ -68,8 +69,9 @@ class _Fold:
         self.runs: Final[dict[str, Run]] = {}
         self.found: Final[dict[str, list[Any]]] = {name: [] for name in _COLLECTED}
         self.tenancy: Final = Tenancy(
-            self.reader, lives=self.lives, times=self.times, found=self.found
-        )
+            self.reader, lives=self.lives, times=self.times, found=self.found,
+            coarse=history.header.attribution != "commit",
+        )  # fmt: skip
         self.asks: Final[dict[tuple[str, int], facts.Ask]] = {}
         #: Keys that a process asked the provider about: what it found it may store again.
         self.looked_up: Final[set[tuple[str, str]]] = set()
@@ -77,16 +79,15 @@ class _Fold:
         #: Calls that a thread is inside of: (who, thread) -> names of points.
         self.inside: Final[dict[tuple[str, str], list[str]]] = {}
         self.moved_by = ""
-        self.commits = 0
-        self.clock_seen = False
+        self.commits, self.clock_seen = 0, False
         self._reapers: Final = {f"call:{name}" for name in declaration.reapers}
         self._counts: Final = Counting(declaration.counters) if declaration.counters else None
         self.looks: Final = Looks(self.reader.lease_table)
         #: The run that each key started, and the runs that were a second one of their key.
         self.keys: Final[dict[Value, str]] = {}
         self.second: Final[set[str]] = set()
-        #: Whether the script holds the write lock.
-        self.locked = False
+        #: Whether the script holds the write lock; who waited for it and wrote nothing since.
+        self.locked, self.starved = False, set[str]()
         self._open()
 
     def _open(self) -> None:
@@ -133,6 +134,7 @@ class _Fold:
             EffectDecided: self._decided,
             LookedUp: self._looked_up,
             Acted: self._acted,
+            Settled: self._settled,
         }
 
     def _finish(self) -> facts.Ownership:
@@ -177,11 +179,16 @@ class _Fold:
         verb = event.text.split(" ", 1)[0]
         self.locked = verb == "lock" or (self.locked and verb not in ("unlock", "heal"))
 
+    def _settled(self, event: Settled) -> None:
+        if "write lock" in event.state:
+            self.starved.add(event.who)
+
     def _returned(self, event: Returned) -> None:
         """A call returned: what it still holds, unless the lock kept it from giving it back."""
-        for run in self.runs.values():
+        starved = self.locked or event.who in self.starved
+        for run in () if starved else self.runs.values():
             claim, expiry = run.current, run.view.expiry
-            if claim is None or claim.who != event.who or self.locked:
+            if claim is None or claim.who != event.who:
                 continue
             if expiry is None or not expiry.lapsed(event.at_ns + self.times.skew(event.who)):
                 self.found["left"].append(facts.Left(event.n, run.run_id, claim.number))
@@ -209,8 +216,7 @@ class _Fold:
                 inside.append(point)
             elif point in inside:
                 inside.remove(point)
-        if self.tenancy.asleep:
-            self.tenancy.woke(event.n, event.who)
+        self._woke(event)
 
     def _woke(self, event: Any) -> None:
         if self.tenancy.asleep:
@@ -230,8 +236,9 @@ class _Fold:
             late = run.view.expiry.lapsed(now)
         unlooked = self.looks.unlooked(event, run, claim, skew_ns=self.times.skew(event.who))
         asked_about = self.looks.asked_about(event.key)
-        number = claim.number if claim else None
-        ask = facts.Ask(event, run_id, number, over, late, unlooked, asked_about)
+        ask = facts.Ask(
+            event, run_id, claim.number if claim else None, over, late, unlooked, asked_about
+        )  # fmt: skip
         self.asks[event.who, event.request] = ask
         self.found["asks"].append(ask)
         self.receipts.issue(ask)
@@ -240,11 +247,9 @@ class _Fold:
     def _claim_behind(self, run: Run, event: EffectAsked) -> Claim | None:
         """The tenure that a request is made from: by its token, else its worker's latest."""
         own = run.by_who.get(event.who, ())
-        if event.token is not None:
-            for claim in reversed(own):
-                if claim.token == event.token:
-                    return claim
-        return own[-1] if own else None
+        named = (claim for claim in reversed(own) if claim.token == event.token)
+        latest = own[-1] if own else None
+        return next(named, latest) if event.token is not None else latest
 
     def _only_run_of(self, who: str) -> str | None:
         """The run that a worker surely means when it names none."""
@@ -259,7 +264,7 @@ class _Fold:
         ask = self.asks.get((event.who, event.request))
         if ask is None:
             return
-        run = self.runs.get(ask.run_id) if ask.run_id is not None else None
+        run = self.runs.get(ask.run_id or "")
         current = run.current.number if run and run.current else None
         over = ask.tenure is not None and current != ask.tenure
         self.found["decisions"].append(facts.Decision(event, ask, over))
@@ -268,6 +273,7 @@ class _Fold:
 
     def _commit(self, event: Commit) -> None:
         self.commits += 1
+        self.starved.discard(event.who)
         grouped = self._group(event)
         before = {run.run_id: run.view for run, _changes in grouped.values()}
         if self.reader.beat is not None:  # an expiry may have moved with another row
@@ -298,7 +304,7 @@ class _Fold:
     def _group(self, event: Commit) -> dict[str, tuple[Run, list[Change]]]:
         """The changes of a commit by the runs that they belong to."""
         grouped: dict[str, tuple[Run, list[Change]]] = {}
-        for change in event.changes:
+        for change in without_moves(event.changes):
             if change.old == change.new:
                 continue
             for run_id in self._runs_of(change):
@@ -375,15 +381,9 @@ class _Fold:
         run_of = self.reader.run_of.get(change.table)
         row = change.new or change.old
         run_id = run_of(row) if run_of and row else None
-        if known and change.old is None:
-            what = "vanished"
-        elif not known and change.old is not None:
-            what = "came back"
-        else:
-            what = "changed"
-        if not event.who:
-            what = "vanished" if change.new is None else "changed"
-            what = "came back" if change.old is None and run_id in self.runs else what
+        what = facts.what_became(
+            change, author=bool(event.who), known=known, run_known=run_id in self.runs
+        )
         misfit = facts.Misfit(event.n, event.who, change.table, run_id, what, change)
         self.found["misfits"].append(misfit)
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from .errors import Problem, SubjectError
-from .history import Commit, History, Key, Row, Value
+from .history import Change, Commit, History, Key, Row, Value
 from .subject import After, Beat, Declaration
 
 _SECOND: Final = 1_000_000_000
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FRACTION: Final = re.compile(r":\d\d[.,](\d+)")
 _UNIT_NS: Final[Mapping[str, int]] = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _JULIAN_1970: Final = 2440587.5
@@ -212,13 +214,51 @@ class Reader:
         return SubjectError(self.declaration.subject, [Problem(where, what)])
 
 
+def without_moves(changes: Sequence[Change]) -> Sequence[Change]:
+    """Changes without rows that only moved: same content, under another key.
+
+    Where rows have no key of their own, VACUUM and a table that is written anew number them afresh.
+    What is left of a change is what its rows lost and got.
+    """
+    tables = {one.table for one in changes if one.old is None}
+    tables &= {one.table for one in changes if one.new is None}
+    if not tables:
+        return changes
+    left: list[Change] = []
+    for table in tables:
+        own = [one for one in changes if one.table == table]
+        gone = Counter(_content(one.old) for one in own if one.old is not None)
+        come = Counter(_content(one.new) for one in own if one.new is not None)
+        moved = gone & come
+        out, back = moved.copy(), moved.copy()
+        for one in own:
+            old = None if one.old is None or _taken(out, one.old) else one.old
+            new = None if one.new is None or _taken(back, one.new) else one.new
+            if old is not None or new is not None:
+                left.append(Change(table, one.key, old, new))
+    return [*(one for one in changes if one.table not in tables), *left]
+
+
+def _content(row: Row) -> tuple[tuple[str, Value], ...]:
+    return tuple(row.items())
+
+
+def _taken(counts: Counter[tuple[tuple[str, Value], ...]], row: Row) -> bool:
+    """Whether there is one left of such rows; then it is taken."""
+    content = _content(row)
+    if counts[content] <= 0:
+        return False
+    counts[content] -= 1
+    return True
+
+
 def as_token(value: object) -> int | None:
     """A token as a number; None for what is none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
         return value
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else None
 

@@ -16,6 +16,8 @@ from .sentences import (
     event_no,
     its,
     lease_names,
+    named,
+    named_at,
     numbers,
     since,
     victims_of,
@@ -42,6 +44,8 @@ def stale_writes(given: Facts) -> Iterator[Finding]:
         )
         title = "a stale effect was accepted" if only_effects else "a stale write landed"
         what = {"stale-write": "changed", "stale-finish": "finished"}.get(act.kind, "released")
+        what = "deleted" if touch.before.exists and not touch.after.exists else what
+        what = "stored an effect of" if only_effects else what
         tables = ", ".join(dict.fromkeys(change.table for change in touch.changes))
         text = (
             f"{act.who} {what} run {act.run_id!r} (in {tables}) at event {act.n}, but"
@@ -67,6 +71,8 @@ def _rewrites(
 ) -> Iterator[Finding]:
     by, at = finishers.get(touch.run_id, ("somebody before the first event", 0))
     culprit, victims = _blamed(given, touch, by)
+    who = named(given, touch.who, touch.tenure, touch.run_id)
+    first = named_at(given, by, at, touch.run_id)
     cancelled = "operator-cancel" in touch.kinds and touch.before.done and touch.after.done
     if "rewrites-terminal" in touch.kinds or (
         cancelled and touch.before.status != touch.after.status
@@ -75,10 +81,10 @@ def _rewrites(
             what = f"took it up again ({touch.before.status!r} became {touch.after.status!r})"
         else:
             what = f"changed its end from {touch.before.status!r} to {touch.after.status!r}"
-        text = f"run {touch.run_id!r} was finished by {by}{event_no(at)}, and {touch.who} {what}"
+        text = f"run {touch.run_id!r} was ended by {first}{event_no(at)}, and {who} {what}"
     elif touch.before.done and _stale_after_cancel(given, touch):
         what = ", ".join(dict.fromkeys(change.table for change in touch.changes))
-        text = f"run {touch.run_id!r} was cancelled by {by}{event_no(at)}, and {touch.who} wrote"
+        text = f"run {touch.run_id!r} was cancelled by {by}{event_no(at)}, and {who} wrote"
         text += f" {what}"
     else:
         return
@@ -160,9 +166,11 @@ def _twice(
     by, at = first
     culprit, victims = _blamed(given, touch, by)
     shown = f" ({columns})" if columns else ""
+    who = named(given, touch.who, touch.tenure, touch.run_id)
     text = (
-        f"{by or 'somebody'} recorded {what} of run {touch.run_id!r}{event_no(at)}, and {touch.who}"
-        f" stored another{shown} over it at event {touch.n}."
+        f"{named_at(given, by or 'somebody', at, touch.run_id)} recorded {what} of run"
+        f" {touch.run_id!r}{event_no(at)}, and {who} stored another{shown} over it at event"
+        f" {touch.n}."
     )
     return Finding("V3", "the result was recorded twice", text, touch.run_id, culprit, victims,
                    numbers(at, touch.n))  # fmt: skip
@@ -190,8 +198,8 @@ def safety(given: Facts) -> Iterator[Finding]:
         title = "a lease outlived its run's end" if after.done else "a resting run held a lease"
         yield Finding(
             "V5", title,
-            f"{touch.who} left run {touch.run_id!r} {after.status!r} at event {touch.n}, and its"
-            f" lease still names {after.owner!r}.",
+            f"{named(given, touch.who, touch.tenure, touch.run_id)} left run {touch.run_id!r}"
+            f" {after.status!r} at event {touch.n}, and its lease still names {after.owner!r}.",
             touch.run_id, touch.who, (), (touch.n,),
         )  # fmt: skip
 

@@ -42,7 +42,7 @@ class Scenario:
         danger = subject.danger
         values = {
             "danger": danger,
-            "danger_after": subject.danger_after or danger.removesuffix(" before") + " after",
+            "danger_after": subject.danger_after or _after(danger),
             "long_call": subject.long_call,
             "half_ttl": f"{subject.lease_ttl_ms // 2}ms",
         }
@@ -50,3 +50,10 @@ class Scenario:
         for name, value in values.items():
             text = text.replace("{" + name + "}", value)
         return parse_script(text)
+
+
+def _after(danger: str) -> str:
+    """Where one is held after the danger; a point of the subject's own code has no after."""
+    name = danger.removesuffix(" before")
+    timed = name.startswith(("effect:", "sql:", "txn:", "call:", "heartbeat"))
+    return f"{name} after" if timed else "effect:* after"

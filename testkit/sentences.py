@@ -38,7 +38,9 @@ def ending(tenure: Tenure) -> str:
     """How a tenure ended, for a sentence about what came after."""
     if tenure.until is None:
         return "is still in force"
-    by = "" if tenure.ended_by == tenure.who else f" by {tenure.ended_by or 'somebody unseen'}"
+    by = f" by {tenure.ended_by or 'somebody unseen'}"
+    if tenure.ended_by == tenure.who:
+        by = " by its own next claim" if tenure.ended == "taken over" else ""
     return f"was {tenure.ended}{by} at event {tenure.until}"
 
 
@@ -50,9 +52,9 @@ def acts_of(given: Facts) -> Iterator[tuple[Act, facts.Touch]]:
 
 
 def its(act: Act, lost: Tenure) -> str:
-    """Which tenure of the author's it was, and how that is known."""
-    known = f" ({act.detail})" if "tenure" in act.detail or "token" in act.detail else ""
-    return f"its {tokened(lost)}{known}"
+    """Which lease of the author's it was, and how that is known."""
+    known = f"; {act.detail}" if "tenure" in act.detail or "token" in act.detail else ""
+    return f"its lease ({tokened(lost)}{known})"
 
 
 def since(given: Facts, lost: Tenure, n: int) -> str:
@@ -60,8 +62,8 @@ def since(given: Facts, lost: Tenure, n: int) -> str:
     for tenure in reversed(given.owned.tenures):
         if tenure.run_id == lost.run_id and tenure.number > lost.number and tenure.since < n:
             if tenure.until is None or tenure.until >= n:
-                return f"; {tenure.who} held it then ({tokened(tenure)})"
-            return f"; {tenure.who} held it after that ({tokened(tenure)})"
+                return f"; {tenure.who} held the run by then ({tokened(tenure)})"
+            return f"; {tenure.who} had held the run since ({tokened(tenure)})"
     return ""
 
 
@@ -73,6 +75,19 @@ def victims_of(given: Facts, act: Act, lost: Tenure) -> tuple[str, ...]:
         if tenure.run_id == lost.run_id and tenure.number > lost.number and tenure.since < act.n
     ]
     return tuple(dict.fromkeys(who for who in later if who and who != act.who))
+
+
+def named(given: Facts, who: str, number: int | None, run_id: str) -> str:
+    """Somebody with the tenure it acted from: `A#1 (tenure 1, token 1)`."""
+    tenure = given.owned.tenure(run_id, number)
+    return f"{who} ({tokened(tenure)})" if tenure is not None else who
+
+
+def named_at(given: Facts, who: str, n: int, run_id: str) -> str:
+    """The author of commit `n` with the tenure it acted from."""
+    touches = given.owned.touches
+    number = next((one.tenure for one in touches if (one.n, one.run_id) == (n, run_id)), None)
+    return named(given, who, number, run_id)
 
 
 def author_of(given: Facts, n: int) -> str:
@@ -93,6 +108,14 @@ def ago(touch: facts.Touch) -> str:
     if expiry is None or touch.at_ns <= expiry.at_ns:
         return ""
     return f" {(touch.at_ns - expiry.at_ns) / 1e9:g} s before"
+
+
+def lasting(seconds: float) -> str:
+    """A time that passes, in the unit that people would say it in."""
+    for size, unit in ((31_557_600, "years"), (86_400, "days"), (3_600, "hours")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.6g} s"
 
 
 def event_no(n: int) -> str:

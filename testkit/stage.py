@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from . import script as acts
+from .errors import StageError
 from .history import History
 from .points import parse_pattern
 from .script import Action, Script, parse_script
@@ -47,7 +48,11 @@ class Stage:
         actions = parse_script(what).actions if isinstance(what, str) else (what,)
         for action in actions:
             self._actions.append(action)
-            self._states = self._lane.act(action)
+            try:
+                self._states = self._lane.act(action)
+            except StageError as error:
+                self._states = error.states or self._states
+                raise
 
     def submit(self, run_id: str) -> None:
         """Enqueue one run."""
@@ -106,6 +111,11 @@ class Stage:
     def state(self, worker: str) -> str:
         """Where a worker is, in words: `held at …`, `returned`, `signal 9`."""
         return self._states.get(worker, "not on this stage")
+
+    @property
+    def states(self) -> Mapping[str, str]:
+        """Where each worker is, by its label, in the order in which they came."""
+        return self._states
 
     @property
     def script(self) -> Script:

@@ -193,7 +193,8 @@ class Subject:
     provider_fence: ClassVar[Literal["none", "highest seen"]] = "none"
     #: Where a worker is held before what can't be taken back; scenarios stop it here.
     danger: ClassVar[str] = "effect:* before"
-    #: Where it is held after that, with nothing recorded yet; empty: as `danger`, but `after`.
+    #: Where it is held after that, with nothing recorded yet; empty: as `danger`, but `after`, or
+    #: after an effect where `danger` is a `point()`, which has no after.
     danger_after: ClassVar[str] = ""
     #: Where a worker is inside a long call: alive, with its heartbeat going.
     long_call: ClassVar[str] = "effect:* before"

@@ -29,10 +29,13 @@ class Tenancy:
         lives: Mapping[str, Life],
         times: Readings,
         found: Mapping[str, list[Any]],
+        coarse: bool = False,
     ) -> None:
         self._reader: Final = reader
         self._lives: Final = lives
         self._times: Final = times
+        #: Whether commits are told move by move: a heartbeat's may seem to be another's.
+        self._coarse: Final = coarse
         self._found: Final = found
         self._authors: Final = Authors(reader, times=times, asks=found["asks"])
         declaration = reader.declaration
@@ -66,15 +69,20 @@ class Tenancy:
             self._after_operator(event, run, before, after)
         else:
             author = self._authors.author_of(event, run, changes=changes, landed=landed)
+            if self._coarse and holder is not None and self._beats(run, before, changes):
+                author = Author("mine", holder, "")
             case = self._case(event, run, changes, before, author, reaper, beating)
             if self._is_late_outcome(run, before, changes, author):
                 kinds = ("write",)
                 author = author._replace(why="a late outcome, as declared")
+            elif self._claimed_within(run, case):
+                kinds = ("acquire", "finish")
+                author = Author("mine", self._pass_through(event, run, before), "")
             else:
                 kinds = kinds_of(case)
                 if author.role == "mine" and not case.late and self._in_gap(event, before):
                     author = author._replace(why=IN_GAP)
-            self._settle(event, run, before, kinds, author)
+                self._settle(event, run, before, kinds, author)
         self._keep_time(event, run, before, kinds)
         number = author.claim.number if author.claim else None
         if kinds and kinds[0] in ("acquire", "steal") and run.current is not None:
@@ -124,6 +132,34 @@ class Tenancy:
             renews=renews,
             writes=writes,
         )
+
+    def _beats(self, run: Run, before: View, changes: Sequence[Change]) -> bool:
+        """Whether a commit extended the lease in force and did nothing else."""
+        renews, writes = what_changed(self._reader, before, run.view, changes)
+        same = run.view.held and run.view.identity == before.identity
+        return self._reader.tells_claims_apart and same and renews and not writes
+
+    def _claimed_within(self, run: Run, case: Case) -> bool:
+        """Whether one commit claimed a run that was free and finished it, under a new token.
+
+        Short jobs are; and where nothing is seen between two moves, longer ones as well.
+        """
+        if not case.after.done or case.before.done or case.reaper:
+            return False
+        token = self._reader.token_of((run.leases if self._reader.separate else run.rows).values())
+        free = not case.before.held or case.lapsed
+        may = case.role in ("stale", "foreign", "own end") or case.late
+        return free and may and token is not None and token > (run.highest or 0)
+
+    def _pass_through(self, event: Commit, run: Run, before: View) -> Claim:
+        """A tenure that begins and ends with one commit."""
+        if run.current is not None:
+            self._note_take(event, run, run.current, before)
+            self._end(event, run, run.current, "taken over", robbed=False)
+        rows = (run.leases if self._reader.separate else run.rows).values()
+        claim = self._begin(event, run, counts=True, token=self._reader.token_of(rows))
+        self._end(event, run, claim, "finished", robbed=False)
+        return claim
 
     def _is_old_claim(
         self, run: Run, before: View, after: View, author: Author, beating: bool
@@ -187,9 +223,11 @@ class Tenancy:
             rightful = author.role in ("mine", "robbed") or how == "reaped"
             self._end(event, run, holder, how, robbed=not rightful)
 
-    def _begin(self, event: Commit, run: Run, *, counts: bool) -> None:
+    def _begin(
+        self, event: Commit, run: Run, *, counts: bool, token: int | None = None
+    ) -> Claim:
         after = run.view
-        token = as_token(after.token)
+        token = as_token(after.token) if token is None else token
         number = len(run.claims) + 1
         claim = Claim(
             run.run_id, number, event.who, event.thread, after.owner, token, after.identity, event.n
@@ -210,6 +248,7 @@ class Tenancy:
         run.by_who.setdefault(event.who, []).append(claim)
         run.robbed.pop(event.who, None)
         self.claims.append(claim)
+        return claim
 
     def _end(self, event: Commit, run: Run, claim: Claim, how: str, *, robbed: bool) -> None:
         claim.until, claim.ended, claim.ended_by = event.n, how, event.who

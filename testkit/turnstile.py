@@ -18,6 +18,10 @@ class Turnstile:
         self._turn: WorkerProcess | None = None
         self._queue: deque[tuple[WorkerProcess, int]] = deque()
 
+    def is_free_for(self, worker: WorkerProcess) -> bool:
+        """Whether it is nobody else's turn."""
+        return self._turn is None or self._turn is worker
+
     def ask(self, worker: WorkerProcess, thread: int) -> None:
         """A thread wants to commit; it is answered when its turn comes."""
         self._queue.append((worker, thread))

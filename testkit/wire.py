@@ -6,6 +6,7 @@ doesn't fit into one packet is cut into several; the first byte says whether mor
 
 from __future__ import annotations
 
+import _socket
 import marshal
 import os
 import socket
@@ -18,11 +19,12 @@ _MORE: Final = b"\1"
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected ends. Taken from `_socket`, which no plugin patches (pytest-socket does)."""
-    return _socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    """Two connected ends, of the class that was there before a subject could replace it."""
+    one, other = _socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return _Socket(fileno=one.detach()), _Socket(fileno=other.detach())
 
 
-_socketpair: Final = socket.socketpair
+_Socket: Final = socket.socket
 
 
 def set_receive_timeout(end: socket.socket, *, timeout_s: float) -> None:

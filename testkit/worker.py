@@ -28,6 +28,7 @@ from . import guard
 from .channel import Channel, thread_name
 from .clock import ClockPage, WorkerClock, monotonic_ns
 from .evloop import Loops, carried, reach_async
+from .messages import effect_names
 from .probe import Probe
 from .subject import Subject
 from .subject_source import SubjectSource
@@ -123,8 +124,10 @@ class Worker:
         declared, and is idempotent by `key`. With `apply`, the subject's own effect store is
         called with the receipt: whether it landed is read from what is committed. Return the
         receipt as the step's result, and a result that lands in the wrong tenure gives itself away.
-        Raises `EffectFailed` when the provider refuses or fails.
+        Raises `EffectFailed` when the provider refuses or fails, TypeError for a token without an
+        order.
         """
+        run_id, token, key = effect_names(run_id, token, key)
         channel = self._channel
         point = f"effect:{name}"
         ordinal = channel.count(point)
@@ -162,7 +165,7 @@ class Worker:
         Raises `EffectFailed` when the provider can't tell.
         """
         self._issued += 1
-        payload = (thread_name(), key, f"rcpt-{self._life.who}-x{self._issued}z")
+        payload = (thread_name(), str(key), f"rcpt-{self._life.who}-x{self._issued}z")
         found, receipt = self._channel.ask("lookup", payload)
         if found == "unknown":
             raise EffectFailed(key, "failed", "the provider can't tell what became of it")

@@ -76,22 +76,26 @@ def leases_chart(history: History, verdict: Verdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def job_summary(items: Sequence[Item]) -> str:
-    """Markdown for a CI job: a table of all scripts, and a diagram for each that did not pass."""
+def job_summary(items: Sequence[Item], *, most_diagrams: int = 20) -> str:
+    """Markdown for a CI job: a table of all scripts, and a diagram for each that did not pass.
+
+    GitHub refuses a summary of more than a megabyte, so only the first have their diagram.
+    """
     passed = sum(item.outcome == "pass" for item in items)
     lines = [f"### leasecheck: {passed} of {len(items)} scripts passed", ""]
     lines += ["| | script | what came of it |", "|---|---|---|"]
     for item in items:
         mark = f"{MARKS.get(item.outcome, '?')} {item.outcome}"
         lines.append(f"| {mark} | {_cell(item.name, 80)} | {_cell(item.headline, 300)} |")
-    for item in items:
-        if item.outcome in ("pass", "not claimed"):
-            continue
+    drawn = [item for item in items if item.outcome not in ("pass", "not claimed")]
+    for item in drawn[:most_diagrams]:
         lines += ["", f"<details><summary>{_cell(item.name, 80)}</summary>", "", "```mermaid"]
         lines += [sequence(item.history, item.verdict).rstrip(), "```", ""]
         if item.verdict is not None and item.verdict.tenures:
             lines += ["```mermaid", leases_chart(item.history, item.verdict).rstrip(), "```", ""]
         lines += ["</details>"]
+    if len(drawn) > most_diagrams:
+        lines += ["", f"… and {len(drawn) - most_diagrams} more that did not pass"]
     return "\n".join(lines) + "\n"
 
 

@@ -11,11 +11,11 @@ _RICH: Final = "programs_tables:Rich"
 _STALE: Final = ("V1", "a stale write landed")
 
 
-def _taken(job: str, *, more: str = "") -> str:
+def _taken(job: str, *, more: str = "", other: str = "") -> str:
     """A is held at work and loses its lease to B; then A goes on, and B after it."""
     return (
-        f"submit a; spawn A to {job}; until A working; expire; {more} spawn B; until B working;"
-        " run A; run B; drain"
+        f"submit a; spawn A to {job}; until A working; expire; {more} spawn B{other};"
+        " until B working; run A; run B; drain"
     )
 
 
@@ -69,6 +69,15 @@ LEASES: Final = (
         ("lapse", "take-over by A"),
         "extends its expired lease and takes no new token",
         "V6", "an expired lease was renewed",
+    ),
+    Honest(
+        "claims and finishes at once",
+        "a former owner that claims, works and finishes in one transaction",
+        _LEASES,
+        "submit a; spawn A to at_once; run A; expire; run A; drain",
+        ("lapse", "take-over by A", "finish by A"),
+        "goes on under its expired lease, and takes no new token",
+        "V7", "a late write",
     ),
     Honest(
         "former owner, new process",
@@ -199,9 +208,13 @@ STEPS: Final = (
 )  # fmt: skip
 
 
-def _table(name: str, about: str, job: str, twin: str, *, subject: str = _RICH) -> Honest:
+def _table(
+    name: str, about: str, job: str, twin: str, *, subject: str = _RICH, once: bool = False
+) -> Honest:
+    """The job of both workers, or with `once` of the first: one loses its lease, one doesn't."""
     requires = ("take-over by B", "stale attempt by A")
-    return Honest(name, about, subject, _taken(job), requires, twin, *_STALE)
+    text = _taken(job, other="" if once else f" to {job}")
+    return Honest(name, about, subject, text, requires, twin, *_STALE)
 
 
 _UNGUARDED: Final = "writes with no guard"
@@ -226,7 +239,11 @@ TABLES: Final = (
     ),
     _table(
         "migration inside a worker", "a past holder migrates the tables of a job that others have",
-        "migrates", "requeues what runs, on the way",
+        "migrates", "requeues what runs, on the way", once=True,
+    ),
+    _table(
+        "VACUUM", "a past holder vacuums, which numbers rows anew", "vacuums", "deletes some first",
+        once=True,
     ),
     _table(
         "read-only connection", "a write by a connection that can only read", "reads_only",

@@ -180,7 +180,8 @@ def borne_ms(lane: Lane) -> int:
 def _is_taken(lane: Lane, skew_ms: int) -> bool:
     """Whether a rival that looks every twentieth of a TTL gets the run from its live owner."""
     step = lane.subject.lease_ttl_ms // 20
-    lines = ["submit r1", "spawn A", "until A effect:mail before", "spawn B", f"skew B +{skew_ms}ms"]
+    lines = ["submit r1", "spawn A", "until A effect:mail before"]
+    lines += ["spawn B", f"skew B +{skew_ms}ms"]
     for _ in range(25):
         lines += [f"advance {step - 1}ms", "run B", "advance 1ms", "run B"]
     verdict = judge(lane.play(parse_script("\n".join(lines)), name="skew").history, drained=False)
@@ -225,8 +226,8 @@ def _report(lane: Lane, *, scripts: int, seed: int) -> int:
             error = str(played.error or "").partition("\n")[0]
             print(f"  {verdict.missing or ''} {error}", flush=True)
         if number % 100 == 0 or number == scripts:
-            rate = number / (time.perf_counter() - began)
-            print(f"{number} scripts, {faulty} with a finding, {rate:.1f}/s; {dict(seen)}", flush=True)
+            rate = f"{number / (time.perf_counter() - began):.1f}/s"
+            print(f"{number} scripts, {faulty} with a finding, {rate}; {dict(seen)}", flush=True)
     return int(faulty > 0)
 
 

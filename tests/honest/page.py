@@ -36,9 +36,9 @@ def row_of(case: Honest) -> str:
 def caught(case: Honest, judged: Judged) -> str:
     """The text that catches a twin. Raises LookupError when there is none."""
     for finding in judged.faults:
-        if (finding.invariant, finding.title) == (case.invariant, case.title):
-            if finding.culprit == case.culprit:
-                return finding.text
+        said = (finding.invariant, finding.title, finding.culprit)
+        if said == (case.invariant, case.title, case.culprit):
+            return finding.text
     raise LookupError(f"the twin of {case.name!r} is not caught so: {judged.shown}")
 
 

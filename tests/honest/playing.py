@@ -32,8 +32,10 @@ class Judged:
     def shown(self) -> str:
         """All that there is to say when it was not as expected."""
         logs = "".join(path.read_text()[-800:] for path in self.played.logs.values())
-        found = "\n".join(f"{one.invariant} {one.title}: {one.text}" for one in self.verdict.findings)
-        return f"{self.played.error or ''}\n{found}\nmissing: {self.verdict.missing}\n{logs}"
+        found = "".join(
+            f"{one.invariant} {one.title}: {one.text}\n" for one in self.verdict.findings
+        )
+        return f"{self.played.error or ''}\n{found}missing: {self.verdict.missing}\n{logs}"
 
 
 class Stagehand:

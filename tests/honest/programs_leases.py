@@ -69,9 +69,24 @@ class Leases(Tiny):
             raise RuntimeError("its handler failed, and the lease stays")
         return str(queue.write(claim))
 
+    def at_once(self, worker: Worker) -> str:
+        """Claims, works and finishes in one transaction; its first claim is lost to a failure."""
+        queue = self.queue(worker)
+        queue.sql.execute("BEGIN IMMEDIATE")
+        row = queue.sql.execute("SELECT id, owner, fence FROM jobs WHERE owner IS NOT NULL")
+        mine = row.fetchone() if queue.guilty else None  # it goes on with what it had
+        claim = Claim(*mine) if mine else queue.claim()
+        if claim is None or (claim.token == 1 and not mine):
+            queue.sql.execute("COMMIT")
+            raise RuntimeError("its handler failed, and the lease stays")
+        queue.store(claim, "result", guarded=False)
+        done = queue.finish(claim, guarded=False)
+        queue.sql.execute("COMMIT")
+        return str(done)
+
     def restarted(self, worker: Worker) -> str:
         """The same in another process, under the same configured name."""
-        queue = Queue(worker, owner=worker.name)
+        queue = Queue(worker, ttl_ms=self.lease_ttl_ms, owner=worker.name)
         claim = queue.claim(steals=queue.guilty)
         if claim is None:
             return "nothing to do"
@@ -149,13 +164,13 @@ class Leases(Tiny):
 
     def two_drivers(self, worker: Worker) -> str:
         """Two drivers in one process: the second takes over from the first."""
-        one = Queue(worker, owner="first driver")
+        one = Queue(worker, ttl_ms=self.lease_ttl_ms, owner="first driver")
         mine = one.claim()
         if mine is None:
             return "nothing to do"
         receipt = worker.effect("send", run_id=mine.run_id, token=mine.token)
         worker.point("between")
-        two = Queue(worker, owner="second driver")
+        two = Queue(worker, ttl_ms=self.lease_ttl_ms, owner="second driver")
         other = two.claim()
         if other is None:
             return "not taken over"

@@ -100,6 +100,7 @@ class Deleting(Tiny):
         return f"stored {stored}, deleted {gone}"
 
     def _delete(self, sql: sqlite3.Connection, claim: Claim) -> bool:
-        return sql.execute(
-            "DELETE FROM jobs WHERE id = ? AND owner = ? AND fence = ?", claim
-        ).rowcount == 1
+        return (
+            sql.execute("DELETE FROM jobs WHERE id = ? AND owner = ? AND fence = ?", claim).rowcount
+            == 1
+        )

@@ -80,28 +80,38 @@ class Queue:
             sql = "INSERT INTO results (job_id, part, body) VALUES (?, ?, ?)"
             self.sql.execute(sql, (claim.run_id, part, body))
             return True
-        return self.sql.execute(
-            "INSERT INTO results (job_id, part, body) SELECT id, ?, ? FROM jobs"
-            " WHERE id = ? AND owner = ? AND fence = ? AND expires > ?",
-            (part, body, *claim, self.now()),
-        ).rowcount == 1
+        return (
+            self.sql.execute(
+                "INSERT INTO results (job_id, part, body) SELECT id, ?, ? FROM jobs"
+                " WHERE id = ? AND owner = ? AND fence = ? AND expires > ?",
+                (part, body, *claim, self.now()),
+            ).rowcount
+            == 1
+        )
 
     def finish(self, claim: Claim, *, guarded: bool = True) -> bool:
         """Done, and no lease any more."""
         guard = " AND owner = ? AND fence = ? AND expires > ?" if guarded else ""
         values = (*claim, self.now())[: 4 if guarded else 1]
-        return self.sql.execute(
-            f"UPDATE jobs SET status = 'done', owner = NULL, expires = NULL WHERE id = ?{guard}",
-            values,
-        ).rowcount == 1
+        return (
+            self.sql.execute(
+                "UPDATE jobs SET status = 'done', owner = NULL, expires = NULL"
+                f" WHERE id = ?{guard}",
+                values,
+            ).rowcount
+            == 1
+        )
 
     def release(self, claim: Claim) -> bool:
         """Back into the queue."""
-        return self.sql.execute(
-            "UPDATE jobs SET status = 'queued', owner = NULL, expires = NULL"
-            " WHERE id = ? AND owner = ? AND fence = ?",
-            claim,
-        ).rowcount == 1
+        return (
+            self.sql.execute(
+                "UPDATE jobs SET status = 'queued', owner = NULL, expires = NULL"
+                " WHERE id = ? AND owner = ? AND fence = ?",
+                claim,
+            ).rowcount
+            == 1
+        )
 
     def requeue_expired(self, *, guarded: bool = True) -> int:
         """What a janitor does: leases whose holder is late go back into the queue."""

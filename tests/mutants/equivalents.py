@@ -7,7 +7,8 @@ from typing import Final
 from pytest_leasecheck.testkit.reference import guards
 
 from . import schedules as when
-from . import schedules_more as more
+from . import schedules_claims as claims
+from . import schedules_others as others
 from .model import Equivalent, Schedule
 
 
@@ -98,29 +99,29 @@ def _all_holders(clause: str) -> dict[str, object]:
 EQUIVALENT: Final[tuple[Equivalent, ...]] = (
     _second_wall("TOOL_START_STATUS", _STATUS, CANCELLED_AT_ITS_START),
     _second_wall("MODEL_START_STATUS", _STATUS, CANCELLED_AT_ITS_MODEL_CALL),
-    _second_wall("OUTCOME_STATUS", _STATUS, more.CANCELLED_IN_A_CALL),
-    _second_wall("FINISH_STATUS", _STATUS, more.CANCELLED_BEFORE_ITS_END),
+    _second_wall("OUTCOME_STATUS", _STATUS, others.CANCELLED_IN_A_CALL),
+    _second_wall("FINISH_STATUS", _STATUS, others.CANCELLED_BEFORE_ITS_END),
     _second_wall("PAUSE_STATUS", _STATUS, CANCELLED_AT_ITS_PAUSE),
     _second_wall("RECONCILE_STATUS", _STATUS, CANCELLED_AT_ITS_DECISION),
     _second_wall("EFFECT_STATUS", _STATUS, CANCELLED_AT_ITS_EFFECT),
     _second_wall("STEP_START", _STEP, when.WAKES_AT_START, CANCELLED_AT_ITS_START),
-    _second_wall("OUTCOME_STEP", _STEP, when.WAKES_WITH_AN_OUTCOME, more.CANCELLED_IN_A_CALL),
+    _second_wall("OUTCOME_STEP", _STEP, when.WAKES_WITH_AN_OUTCOME, others.CANCELLED_IN_A_CALL),
     _second_wall("RECONCILE_STEP", _STEP, when.DECIDED_ALREADY, CANCELLED_AT_ITS_DECISION),
     _second_wall(
         "RESUME_STEP",
         "Of two who resume a waiting run, one wins the compare-and-set on the run's revision in"
         " the same transaction, and nothing changes a waiting run's steps without a new revision.",
-        more.TWO_RESUME,
+        claims.TWO_RESUME,
     ),
     _second_wall(
         "LATE_STEP",
         "The step of a call that is under way is executing until the cancel, which makes it"
         " cancelled in the transaction that makes the run so; and a call has one outcome.",
-        more.CANCELLED_IN_A_CALL, more.CANCELLED_UNDER_ANOTHER,
+        others.CANCELLED_IN_A_CALL, others.CANCELLED_UNDER_ANOTHER,
     ),
     Equivalent(
         "owner without a token", _all_holders("lease_owner = :owner"),
-        (when.WAKES_AT_START, when.STALE_BEAT, when.WAKES_WITH_AN_OUTCOME, more.TWIN),
+        (when.WAKES_AT_START, when.STALE_BEAT, when.WAKES_WITH_AN_OUTCOME, claims.TWIN),
         "No two drivers ever share an owner, because of the suffix, and a driver that has lost a"
         " run refuses a second call for it; so the owner alone tells claims apart. With the"
         " configured name as the owner it does not: that is a mutant.",
@@ -133,7 +134,7 @@ EQUIVALENT: Final[tuple[Equivalent, ...]] = (
     ),
     Equivalent(
         "driver.owner_identity", {"driver.owner_identity": lambda name, suffix: name},
-        (more.TWIN, more.TWIN_BEATS, when.told("two_under_one_name")),
+        (claims.TWIN, claims.TWIN_BEATS, when.told("two_under_one_name")),
         "Every guard compares the token too, and a live lease is refused whoever asks; the suffix"
         " is the second wall. Without the token it is the only one: that is a mutant.",
     ),
@@ -148,7 +149,7 @@ EQUIVALENT: Final[tuple[Equivalent, ...]] = (
     Equivalent(
         "take-over only after the expiry",
         {"guards.TAKE_OVER_EXPIRED": "(lease_owner IS NULL OR lease_expires_at_ms < :now_ms)"},
-        (more.AT_THE_VERY_EXPIRY, when.WAKES_AT_START),
+        (others.AT_THE_VERY_EXPIRY, when.WAKES_AT_START),
         "At the very instant of its expiry the lease is then nobody's: its holder may not go on,"
         " and no rival may take it. A take-over comes a millisecond later. The other way round,"
         " where it is both's, is a mutant.",

@@ -64,7 +64,7 @@ class Stagehand:
 
     def _lane(self, subject: str) -> Lane:
         if subject not in self._lanes:
-            with _importable():
+            with importable():
                 self._lanes[subject] = Lane(
                     getattr(subjects, subject), options=LaneOptions(folder=self._folder)
                 )
@@ -72,7 +72,7 @@ class Stagehand:
 
 
 @contextmanager
-def _importable() -> Iterator[None]:
+def importable() -> Iterator[None]:
     """Let a process that is started now import us by name: it gets our path."""
     sys.path.insert(0, str(ROOT))
     try:

@@ -9,7 +9,7 @@ from pytest_leasecheck.testkit.reference.lease import Claim
 from pytest_leasecheck.testkit.reference.tenure import fence
 
 from . import schedules as when
-from . import schedules_more as more
+from . import schedules_claims as claims
 from .model import Mutant
 
 
@@ -68,7 +68,7 @@ def _keyed_by_attempt(**fields: Any) -> tools.Call:
 RECOVERIES: Final = (
     Mutant("recovery without a claim",
            "A recoverer does not look whether its take-over changed a row, and goes on.",
-           {"driver.take_over": _take_over_unclaimed}, more.TWO_TAKE_OVER, frozenset({"V4"}),
+           {"driver.take_over": _take_over_unclaimed}, claims.TWO_TAKE_OVER, frozenset({"V4"}),
            "an interruption was reconciled twice", "B#1", "dbos-inc/dbos-transact-py/issues/742"),
     Mutant("stale resume reconciles again",
            "A decision is recorded for the step as it was read, without looking again.",
@@ -78,16 +78,16 @@ RECOVERIES: Final = (
            "discovery-ukraine/saga-lara-flow/issues/64"),
     Mutant("decision recorded after the step was moved",
            "A step is moved in one transaction, and the decision recorded in the next.",
-           {"driver.reconcile": _reconcile_in_two}, more.KILLED_AFTER_ITS_DECISION,
+           {"driver.reconcile": _reconcile_in_two}, claims.KILLED_AFTER_ITS_DECISION,
            frozenset({"V4"}), "an interruption was never reconciled", "B#1",
            "discovery-ukraine/saga-lara-flow/issues/64"),
     Mutant("retry under a new key",
            "The idempotency key has the number of the attempt in it, so each attempt is new.",
-           {"tenure.Call": _keyed_by_attempt}, more.ANSWER_LOST, frozenset({"V4"}),
+           {"tenure.Call": _keyed_by_attempt}, claims.ANSWER_LOST, frozenset({"V4"}),
            "the effect ran twice", "B#1", "seed 1, Separate liveness from ownership"),
     Mutant("retry with no decision",
            "An interrupted step is put back to be started again, and no decision is recorded.",
-           {"resume.interrupt_steps": _put_back}, more.KILLED,
+           {"resume.interrupt_steps": _put_back}, claims.KILLED,
            frozenset({"V4"}), "an interruption was never reconciled", "B#1",
            "seed 1, A minimal failure-injection test"),
 )  # fmt: skip

@@ -16,12 +16,17 @@ stand_in.install()
 
 SUBJECTS = """
 import stand_in
+from pytest_leasecheck.testkit.subject import Reconciliations, Steps
 
 class Holds(stand_in.Stood):
     pass
 
 class Reconciles(stand_in.Stood):
     capabilities = {"reconciles"}
+    steps = Steps(
+        "steps", run="job", id=("n",), status="status", started={"begun"}, finished={"done"}
+    )
+    reconciliations = Reconciliations("decisions", run="job", step=("n",), decision="what")
 
 class Stale(stand_in.Stood):
     plays = "stale"
@@ -67,7 +72,8 @@ def consumer(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     pytester.makeconftest(CONFTEST.format(folder=str(Path(__file__).parent)))
     pytester.makepyfile(mine=SUBJECTS)
     monkeypatch.setenv("STAND_IN_NOTES", str(pytester.path / "notes.txt"))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    for name in ("PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
     return pytester
 
 

@@ -2,6 +2,10 @@
 
 import pytest
 
+from pytest_leasecheck.conformance import LeaseConformance
+from pytest_leasecheck.suite import own_groups
+from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
+
 FILE = """
 import mine
 from pytest_leasecheck.conformance import LeaseConformance
@@ -40,3 +44,20 @@ def test_class_without_a_subject_is_told_so(consumer: pytest.Pytester) -> None:
     result = consumer.runpytest_subprocess("-k", "finished")
     result.assert_outcomes(failed=1, deselected=2)
     result.stdout.fnmatch_lines("TestMine has no subject; set it to yours")
+
+
+def methods(kind: type) -> set[str]:
+    return {name for name in dir(kind) if name.startswith("test_") and getattr(kind, name)}
+
+
+def test_variants_that_a_subject_lacks_are_left_out() -> None:
+    class Plain(Subject):
+        runs = RunTable("jobs", id="id", lease=Lease(owner="owner"))
+
+    class TestPlain(LeaseConformance):
+        subject = Plain
+
+    scenarios = [one for group in own_groups() for one in group.scenarios]
+    assert len(methods(LeaseConformance)) == len(scenarios)
+    assert len(methods(TestPlain)) == sum(not one.variant for one in scenarios)
+    assert "test_eight_steps" in methods(TestPlain)

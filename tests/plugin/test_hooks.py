@@ -1,6 +1,9 @@
 """Hooks of ours: more scenarios, more invariants, a look at each history."""
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +87,25 @@ def test_history_hook_sees_each_history(consumer: pytest.Pytester, leasecheck: R
     )
     result = leasecheck("-s", "leasecheck/classic")
     result.stdout.fnmatch_lines(["*SEEN finished 13 pass*", "*SEEN still_held 14 pass*"])
+
+
+def test_hooks_of_the_page_do_what_it_says(
+    pytester: pytest.Pytester, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    page = (project / "docs" / "howto" / "use-in-your-own-tests.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page.partition("## Hooks")[2], flags=re.DOTALL)
+    assert len(blocks) == 3
+    conftest = "\n".join(blocks)
+    reference = ("--leasecheck", "--leasecheck-subject=reference", "leasecheck/conftest")
+    pytester.makeconftest(conftest)
+    result = pytester.runpytest_subprocess(*reference, "-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines("*leasecheck/conftest::double_deploy PASSED*")
+    (line,) = (pytester.path / "leasecheck-trend.jsonl").read_text().splitlines()
+    assert json.loads(line)["outcome"] == "pass"
+    pytester.makeconftest(conftest.replace("and not event.key", "and event.key"))
+    result = pytester.runpytest_subprocess(*reference)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("HOUSE1 a mail without a key: *")

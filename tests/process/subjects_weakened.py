@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +28,26 @@ def class_of(variant: str) -> str:
     return f"Weakened_{variant.replace(' ', '_')}"
 
 
+@contextmanager
+def no_transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Each statement by itself."""
+    yield connection
+
+
 #: What can stand in for a function, by name.
 CALLS: dict[str, Callable[..., object]] = {
     "do nothing": lambda *_args, **_named: None,
     "say no": lambda *_args, **_named: False,
+    "give it back": lambda value: value,
+    "no transaction": no_transaction,
 }
 
 
 def take_out() -> None:
-    """Put the stand-in in place of the guard that the file names."""
+    """Put the stand-in in place of the guard that the file names; none leaves it as it is."""
     module, name, stand_in = json.loads(Path(os.environ[SWITCH]).read_text())
+    if stand_in is None:
+        return
     owner, _, last = name.rpartition(".")
     place = importlib.import_module(f"{REFERENCE}.{module}")
     setattr(getattr(place, owner) if owner else place, last, CALLS.get(stand_in, stand_in))

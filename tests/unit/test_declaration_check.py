@@ -248,6 +248,12 @@ def test_a_change_of_no_run() -> None:
     ]
 
 
+def test_a_row_that_comes_before_its_runs_row() -> None:
+    assert texts(history(PLAIN[2], *PLAIN)) == []
+    early: Row = {"id": "x", "job_id": "x"}  # a column that is called like the runs' own
+    assert "is of no run" in texts(history(*PLAIN, ("executions", None, early)))[0]
+
+
 def test_a_run_that_was_deleted_was_a_run() -> None:
     gone = history(*PLAIN, ("jobs", DONE, None), ("executions", None, {"job_id": "r1"}))
     assert texts(gone) == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_leasecheck.testkit.messages import checked
+from pytest_leasecheck.testkit.messages import checked, effect_names
 
 WAITS = [(1, "main", "held", 0, 3)]
 GOOD = [
@@ -71,3 +71,23 @@ def test_whatever_it_is_it_is_refused_or_of_a_known_kind(message: Any) -> None:
     assert type(kind) is str
     assert type(thread) is int
     assert all(type(row[0]) is str for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        (("r1", 7, "k"), ("r1", 7, "k")),
+        ((12, "7", 5), ("12", 7, "5")),
+        ((("a", 1), 7.0, None), ("a/1", 7, None)),
+        ((None, None, None), (None, None, None)),
+    ],
+)
+def test_an_effect_is_named_as_its_rows_are_read(given: Any, sent: Any) -> None:
+    assert effect_names(*given) == sent
+    assert checked(("effect", 1, [], None, ("main", "charge", *sent, "rcpt", False)))
+
+
+@pytest.mark.parametrize("token", ["a7", 7.5, b"7", True])
+def test_a_token_without_an_order_is_refused_where_it_is_given(token: object) -> None:
+    with pytest.raises(TypeError, match="no whole number"):
+        effect_names("r1", token, None)

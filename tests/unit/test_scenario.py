@@ -41,6 +41,14 @@ def test_points_that_nobody_declared_are_those_of_effects() -> None:
     ]
 
 
+class OwnPoint(Plain):
+    danger = "halfway before"
+
+
+def test_a_point_of_the_code_itself_has_no_after() -> None:
+    assert told(OwnPoint())[:2] == ["until A halfway before", "until A effect:* after"]
+
+
 def test_points_of_the_subjects_own() -> None:
     assert told(Particular()) == [
         "until A call:theirs.store:Store.commit before",

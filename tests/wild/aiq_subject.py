@@ -52,8 +52,8 @@ class AiqQueue(Subject):
     heartbeats = (f"{_STORE}_renew_effect_claim_sync",)
     calls = (_COMMIT, f"{_STORE}_release_effect_claim_sync")
     capabilities = frozenset({"checks_expiry", "heartbeats", "releases"})
-    # Its expiry is SQLite's 'now', its heartbeat an event loop's timer: both can be moved. The lease
-    # is short for those who play it on the wall clock all the same.
+    # Its expiry is SQLite's 'now', its heartbeat an event loop's timer: both can be moved. The
+    # lease is short for those who play it on the wall clock all the same.
     clock = "patched"
     lease_ttl_ms = 2_000
     # Held inside its handler, a worker that was replaced reads that the work is done and gives up

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_leasecheck.testkit.advice import ADVICE
+from pytest_leasecheck.testkit.history import Settled
 from pytest_leasecheck.testkit.invariants import TITLES
 from pytest_leasecheck.testkit.subject import Counter
 
@@ -57,8 +59,8 @@ def test_a_stale_write_names_who_did_it_who_suffered_and_under_which_tokens():
     assert (finding.culprit, finding.victims) == ("A#1", ("B#1",))
     assert finding.at[-1] == s.n
     assert finding.text == (
-        "A#1 changed run 'r1' (in events) at event 13, but its tenure 1, token 1 was taken over by"
-        " B#1 at event 12; B#1 held it then (tenure 2, token 2)."
+        "A#1 changed run 'r1' (in events) at event 13, but its lease (tenure 1, token 1) was taken"
+        " over by B#1 at event 12; B#1 held the run by then (tenure 2, token 2)."
     )
 
 
@@ -248,8 +250,8 @@ def test_the_result_was_recorded_twice():
     twice = s.judge(drained=False).findings[-1]
     assert (twice.invariant, twice.culprit, twice.victims) == ("V3", "A#1", ("B#1",))
     assert twice.text == (
-        "B#1 recorded the result of step 'pay' of run 'r1' at event 14, and A#1 stored another over"
-        " it at event 18."
+        "B#1 (tenure 2, token 2) recorded the result of step 'pay' of run 'r1' at event 14, and A#1"
+        " (tenure 1, token 1) stored another over it at event 18."
     )
 
 
@@ -444,7 +446,8 @@ def test_an_expired_lease_was_renewed():
     s.expire()
     s.renew("A#1")
     finding = only(s, "an expired lease was renewed")
-    assert "when by its own clock it had lapsed 1 s before (tenure 1, token 1)" in finding.text
+    assert "A#1 (tenure 1, token 1) extended its lease" in finding.text
+    assert "when by its own clock it had lapsed 1 s before" in finding.text
     unclaimed = started(replace(FULL, capabilities=frozenset()))
     unclaimed.expire()
     unclaimed.renew("A#1")
@@ -703,9 +706,13 @@ def test_one_key_two_runs():
 
 
 def test_a_call_left_its_lease_behind():
-    def story(*, release=False, lapse=False, lock=False):
+    def story(*, release=False, lapse=False, lock=False, waits=False, wrote=False):
         s = started()
         s.act("lock" if lock else "run A")
+        if waits:  # another worker, held in its transaction, has the write lock
+            s.add(Settled, "A#1", "waits for the write lock; waits 10 s more")
+        if wrote:
+            s.commit("A#1", s.set("runs", "r1", note="x"))
         if release:
             s.release("A#1")
         if lapse:
@@ -719,6 +726,8 @@ def test_a_call_left_its_lease_behind():
     assert title not in faults(story(release=True))
     assert title not in faults(story(lapse=True))
     assert title not in faults(story(lock=True))
+    assert title not in faults(story(waits=True))
+    assert title in faults(story(waits=True, wrote=True))
 
 
 def test_an_unchecked_start():
@@ -777,6 +786,17 @@ def test_a_stale_first_request_is_no_retry():
     assert "an effect was retried unasked" not in faults(s)
 
 
+def test_a_stale_request_after_the_question_needs_no_other_question():
+    s = started(replace(FULL, capabilities=FULL.capabilities | {"asks_first"}))
+    s.spawn("B#1")
+    s.expire()
+    s.claim("B#1", token=2)
+    s.look_up("B#1", "r1/0")
+    s.effect("A#1", token=1, key="r1/0")
+    s.effect("B#1", outcome="replayed", token=2, key="r1/0")
+    assert "an effect was retried unasked" not in faults(s)
+
+
 def test_a_lost_effect_is_not_done_again_under_another_key():
     def story(*, first="k1", again="k2", lands_in="pay", asks_again=False, delivery="exactly-once"):
         s = started(replace(FULL, delivery=delivery))
@@ -809,7 +829,7 @@ def test_a_cancel_does_not_rewrite_an_end():
         return s
 
     finding = only(story("done"), "a finished run was changed")
-    assert "finished by A#1" in finding.text
+    assert "ended by A#1" in finding.text
     assert "changed its end from 'done' to 'cancelled'" in finding.text
     assert faults(story("cancelled")) == []
 
@@ -866,6 +886,56 @@ def test_an_effect_that_touches_its_run_is_an_effect_all_the_same():
         s.set("effects", "k", run_id="r1", token=1, name="charge"),
     )  # fmt: skip
     assert "a stale effect was accepted" in faults(s)
+
+
+def test_a_call_that_returned_is_no_live_owner():
+    s = started(BEATING)
+    s.passed("A#1", "txn:commit", phase="after")
+    s.returned("A#1")
+    s.act("advance 41s")
+    s.advance(1)
+    s.advance(40)
+    assert "a live owner lost its lease" not in faults(s)
+    again = started(BEATING)
+    again.returned("A#1")
+    again.passed("A#1", "effect:charge", held=True)
+    again.act("advance 41s")
+    again.advance(1)
+    again.advance(40)
+    assert "a live owner lost its lease" in faults(again)
+
+
+def test_a_renewal_that_was_held_up_is_an_excuse():
+    def story(*, held_up):
+        s = started(BEATING)
+        s.act("advance 60s")
+        s.advance(10)
+        s.reads("A#1", thread="beat")
+        bound = s.now
+        if held_up:
+            s.advance(19, why="expire")
+        s.commit("A#1", s.set("runs", "r1", expires=bound + TTL), thread="beat")
+        s.advance(TTL + 1)
+        s.advance(1)
+        return faults(s)
+
+    assert story(held_up=True) == []
+    assert story(held_up=False) == ["a live owner lost its lease"]
+
+
+def test_another_worker_that_is_held_in_its_transaction_is_an_excuse():
+    def story(point, phase="before"):
+        s = started(BEATING)
+        s.spawn("C#1")
+        s.passed("C#1", point, phase, held=True)
+        for _ in range(4):
+            s.act("advance 10s")
+            s.advance(10)
+        return faults(s)
+
+    assert story("txn:commit") == []
+    assert story("txn:commit", "after") == ["a live owner lost its lease"]
+    assert story("sql:SELECT runs") == ["a live owner lost its lease"]
 
 
 def test_a_lock_that_was_let_go_in_time_is_no_excuse():
@@ -947,4 +1017,62 @@ def test_a_change_found_outside_every_commit_is_one_without_a_commit():
 
 def test_every_title_has_a_test_in_this_file():
     source = Path(__file__).read_text()
+    assert set(ADVICE) == set(TITLES)
     assert [title for title in TITLES if f'"{title}"' not in source] == []
+
+
+def test_what_only_the_holder_may_write_is_not_written_by_a_stranger_meanwhile():
+    s = Story()
+    s.spawn("A#1", "B#1")
+    s.submit()
+    s.claim("A#1")
+    s.commit("B#1", s.set("runs", "r1", result="seen"))  # the run's own row is everybody's
+    assert s.titles(drained=False) == []
+    s.start_step("B#1")
+    (finding,) = s.judge(drained=False).findings
+    assert (finding.invariant, finding.title, finding.culprit, finding.victims) == (
+        "V7", "a run was written without its lease", "B#1", ("A#1",)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lapsed", [True, False])
+def test_a_stranger_may_write_where_nobody_holds_the_run(lapsed):
+    s = Story()
+    s.spawn("A#1", "B#1")
+    s.submit()
+    s.claim("A#1")
+    s.expire() if lapsed else s.release("A#1")
+    s.start_step("B#1")
+    assert s.titles(drained=False) == []
+
+
+def test_a_run_whose_row_is_deleted_before_its_end_is_lost():
+    s = Story(PLAIN)
+    s.spawn("A#1")
+    s.submit()
+    s.claim("A#1")
+    s.commit("A#1", s.delete("runs", "r1"))
+    (finding,) = s.judge().findings
+    assert (finding.invariant, finding.title, finding.culprit) == ("V5", "a run was lost", "A#1")
+
+
+def test_a_run_that_goes_on_under_another_id_is_not_lost():
+    s = Story(PLAIN)
+    s.spawn("A#1")
+    s.submit()
+    s.claim("A#1")
+    again = dict(s.tables["runs"]["r1",], status="done", owner=None, expires=None)
+    s.commit("A#1", s.delete("runs", "r1"), s.set("runs", "r2", **(again | {"id": "r2"})))
+    assert s.titles() == []
+
+
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("who", ["A#1", "J#1"])
+def test_a_finished_run_may_be_cleared_away(who, gone):
+    s = Story(replace(PLAIN, runs=replace(PLAIN.runs, gone=gone)))
+    s.spawn("A#1", "J#1")
+    s.submit()
+    s.claim("A#1")
+    s.finish("A#1")
+    s.commit(who, s.delete("runs", "r1"))
+    assert s.titles() == []

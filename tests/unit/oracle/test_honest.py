@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_leasecheck.testkit.history import Change
 from pytest_leasecheck.testkit.subject import Beat, Lease, Writes
 
 from .builder import FULL, PLAIN, TTL, Story
@@ -245,6 +246,40 @@ def past_holder_migrates_under_another(guilty):
     return s
 
 
+def past_holder_vacuums_under_another(guilty):
+    s = started()
+    s.expire()
+    s.take_over("B#1")
+    one, two = ({"run_id": "r1", "what": what} for what in ("one", "two"))
+    s.commit("B#1", Change("events", (7,), None, one), Change("events", (9,), None, two))
+    s.commit(
+        "A#1",
+        Change("events", (1,), None, one),
+        Change("events", (2,), None, {**two, "what": "three"} if guilty else two),
+        Change("events", (7,), one, None),
+        Change("events", (9,), two, None),
+    )
+    return s
+
+
+def claims_and_finishes_in_one_commit(guilty):
+    s = started()
+    s.release("A#1")
+    s.claim("B#1", token=2)
+    if not guilty:
+        s.release("B#1")
+    s.commit("A#1", s.set("runs", "r1", status="done", owner=None, token=3))
+    return s
+
+
+def claims_its_lapsed_run_and_finishes_in_one_commit(guilty):
+    s = started()
+    s.expire()
+    s.reads("A#1")
+    s.commit("A#1", s.set("runs", "r1", status="done", owner=None, token=1 if guilty else 2))
+    return s
+
+
 def a_function_finds_the_run(guilty):
     s = started(replace(FULL, writes=(Writes("events", run=f"{__name__}:run_of_event"),)))
     s.expire()
@@ -270,6 +305,8 @@ STORIES = [
     writes_after_its_own_finish_in_a_commit_of_its_own, one_name_for_all_workers_of_a_host,
     many_rows_of_other_peoples_jobs, blobs_and_text_results, expiry_lies_in_the_process_table,
     a_function_finds_the_run, past_holder_migrates_under_another,
+    past_holder_vacuums_under_another, claims_and_finishes_in_one_commit,
+    claims_its_lapsed_run_and_finishes_in_one_commit,
 ]  # fmt: skip
 
 

@@ -125,6 +125,45 @@ def test_a_decision_that_is_filled_in_later_is_one_decision():
     assert interruptions(s) == [("pay", 1, 1)]
 
 
+def decided_over(second: str, *, again: bool = False, who: str = "C#1"):
+    """B decides, and then another writes its own decision over it, in the same row."""
+    s = started()
+    s.expire()
+    s.take_over("B#1", decide=False)
+    first = s.decision("B#1")
+    s.commit("B#1", first)
+    if again:
+        s.start_step("B#1")
+    s.expire()
+    s.take_over("C#1", token=3, decide=False)
+    s.commit(who, s.set("decisions", first.key, decision=second, by=who))
+    return s
+
+
+def test_a_decision_written_over_another_is_a_second_one():
+    s = decided_over("compensate")
+    assert interruptions(s) == [("pay", 1, 2)]
+    assert s.titles(drained=False) == ["an interruption was reconciled twice"]
+
+
+def test_what_is_only_noted_on_a_decision_is_none():
+    assert interruptions(decided_over("retry")) == [("pay", 1, 1)]
+
+
+def test_an_author_may_say_more_about_its_own_decision():
+    s = started()
+    s.expire()
+    s.take_over("B#1", decide=False)
+    first = s.decision("B#1", what="asking")
+    s.commit("B#1", first)
+    s.commit("B#1", s.set("decisions", first.key, decision="applied"))
+    assert interruptions(s) == [("pay", 1, 1)]
+
+
+def test_one_row_may_hold_the_decisions_of_two_interruptions_one_after_the_other():
+    assert interruptions(decided_over("retry", again=True)) == [("pay", 1, 1), ("pay", 2, 1)]
+
+
 def test_a_run_that_waits_for_an_operator_is_not_overdue():
     s = started()
     s.expire()

@@ -132,7 +132,8 @@ def test_a_function_for_the_run_that_fails_is_an_error_that_shows_the_row():
 
 
 @pytest.mark.parametrize(
-    ("stored", "token"), [(7, 7), ("7", 7), (7.0, 7), (None, None), ("a7", None), (True, None)]
+    ("stored", "token"),
+    [(7, 7), ("7", 7), (7.0, 7), ("-7", -7), (None, None), ("a7", None), ("", None), (True, None)],
 )
 def test_a_token_is_a_number_however_it_is_stored(stored, token):
     assert as_token(stored) == token

@@ -183,4 +183,5 @@ def test_a_robbed_holder_makes_no_stale_attempt():
     s = reaped_then_claimed()
     s.finish("A#1")
     s.tries("B#1", "UPDATE runs SET result = 'b' WHERE id = 'r1'")
+    s.effect("B#1")
     assert [one.who for one in s.judge(drained=False).attempts] == ["A#1"]

@@ -1,0 +1,123 @@
+"""Saved histories, offline: `python -m pytest_leasecheck judge|show|report FILE …`.
+
+Nothing of the code under test is needed: what was declared lies in the history. `judge` exits with
+1 when there is a fault, 2 when a file can't be read; a history that proves nothing is told, and is
+no fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .testkit.errors import InputError
+from .testkit.harmless import harmless
+from .testkit.history import History
+from .testkit.verdict import Verdict
+
+_UNREADABLE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse arguments, do what they say; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_leasecheck", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="judge|show|report")
+    judge = commands.add_parser("judge", help="judge saved histories with today's invariants")
+    judge.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    judge.set_defaults(do=_judge)
+    show = commands.add_parser("show", help="draw the timeline of one saved history")
+    show.add_argument("files", nargs=1, type=Path, metavar="FILE")
+    show.add_argument("--width", type=int, default=100, help="columns (100)")
+    show.set_defaults(do=_show)
+    report = commands.add_parser("report", help="one self-contained page of saved histories")
+    report.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    report.add_argument("-o", "--output", type=Path, required=True, metavar="PAGE.html")
+    report.set_defaults(do=_report)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.do(options))
+    except (InputError, OSError) as error:
+        print(_line(str(error)), file=sys.stderr)
+        return _UNREADABLE
+
+
+def _judge(options: argparse.Namespace) -> int:
+    """A line a file, and its findings. 1 for a fault in any of them."""
+    failed = unreadable = 0
+    for file in options.files:
+        try:
+            history, verdict = _judged(file)
+        except (InputError, OSError) as error:
+            print(_line(f"{file}: can't be read: {error}"), file=sys.stderr)
+            unreadable += 1
+            continue
+        counts = verdict.counts
+        print(_line(
+            f"{file}: {verdict.outcome}; {history.header.subject}, {counts.runs} runs,"
+            f" {counts.stale_attempts} stale attempts, {counts.interruptions} interruptions"
+        ))  # fmt: skip
+        for finding in verdict.findings:
+            mark = "  noted: " if finding.severity == "note" else "  "
+            print(_line(f"{mark}{finding.invariant} {finding.title}: {finding.text}"))
+        for missing in verdict.missing:
+            print(_line(f"  not shown: {missing}"))
+        failed += verdict.outcome == "fail"
+    return 1 if failed else _UNREADABLE if unreadable else 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    """The timeline, with the verdict's marks."""
+    from .testkit.timeline import timeline
+
+    history, verdict = _judged(options.files[0])
+    print(timeline(history, verdict, width=options.width))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    """The page; an existing file is replaced."""
+    from .testkit.report import Item, html_page
+
+    items = []
+    for file in options.files:
+        history, verdict = _judged(file)
+        items.append(Item(_name(file), history, verdict))
+    options.output.write_text(html_page(items), encoding="utf-8")
+    print(f"{options.output}: {len(items)} histories")
+    return 0
+
+
+def _line(text: str) -> str:
+    """One line, whatever is in a history."""
+    return harmless(text, most=10_000)
+
+
+def _name(file: Path) -> str:
+    """Evidence lies in a folder named after its test; the file's own name is always the same."""
+    return file.parent.name if file.name == "history.jsonl" and file.parent.name else file.stem
+
+
+def _judged(file: Path) -> tuple[History, Verdict]:
+    """A saved history and its verdict. Raises `HistoryError`, OSError."""
+    from .testkit.history_json import load
+    from .testkit.judge import judge
+    from .testkit.script import Drain, parse_script
+
+    history = load(file)
+    acted = [line for line in history.header.script.splitlines() if line.strip()]
+    drained = bool(acted) and isinstance(parse_script(history.header.script).actions[-1], Drain)
+    return history, judge(history, drained=drained and _played_to_its_end(history))
+
+
+def _played_to_its_end(history: History) -> bool:
+    """Whether the script's last action was begun: a history may have been cut off before it."""
+    from .testkit.history import Acted
+
+    last = next((one for one in reversed(history.events) if isinstance(one, Acted)), None)
+    return last is not None and last.text.startswith("drain")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""`leasecheck/soak::free`: many workers and runs under random signals, for a stated time."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from .exploration import Progress, seed_of
+from .failure import Unproven
+from .lanes import Lanes
+from .mount import ScenarioItem
+from .playing import Player, Result, free_scenario
+from .suite import Group
+from .tally import Record, to_properties
+from .testkit.errors import LeasecheckError
+from .testkit.scenario import Scenario
+from .testkit.verdict import Counts
+
+SOAK: Final = "soak"
+PROPERTY: Final = "leasecheck.soaked"
+_PLAIN: Final = "submit run-1\nspawn A\nrun A\nheal\ndrain\n"
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def soak_group() -> Group:
+    """The group with the one item."""
+    story = "Many workers race for many runs while random ones are stopped, continued and killed."
+    return Group(SOAK, (Scenario("free", story, _PLAIN, ()),), item=_item)
+
+
+def seconds(text: str) -> float:
+    """A duration like `30s`, `5m`, `500ms`. Raises `ArgumentTypeError`."""
+    for unit in ("ms", "s", "m", "h"):
+        number = text.removesuffix(unit)
+        if number != text and number.isdecimal() and int(number) > 0:
+            return int(number) * _UNITS[unit]
+    raise ArgumentTypeError(f"{text!r} is no duration; write 30s, 5m or 1h")
+
+
+def _item(parent: pytest.Collector, scenario: Scenario) -> pytest.Item:
+    return SoakItem.from_parent(parent, name=scenario.name, scenario=scenario)
+
+
+class SoakItem(ScenarioItem):
+    """One soak."""
+
+    def runtest(self) -> None:
+        """Soak for as long as was asked for. Raises what was found."""
+        from .testkit.soak import DEADLINE_S, Soaked, soak
+
+        runtime = self.runtime
+        subject = runtime.subject
+        patient = replace(runtime.settings, deadline_s=DEADLINE_S)
+        lanes = Lanes(patient, folder=runtime.evidence.folder)
+        progress = Progress(self.config)
+        seed = seed_of(self.config)
+        soaked = Soaked(seed)
+
+        def told(so_far: Soaked) -> None:
+            nonlocal soaked
+            soaked = so_far
+            progress.line(f"soaked for {so_far.seconds:.0f} s: {so_far}")
+
+        try:
+            lane = lanes.lane_for(subject.subject)
+            soaked = soak(lane, seconds=runtime.settings.soak or 0, seed=seed, told=told)
+        except LeasecheckError as error:
+            pytest.fail(f"after {soaked}: {error}", pytrace=False)
+        finally:
+            self.user_properties.append((PROPERTY, str(soaked)))
+            lanes.close()
+        counts = Counts(
+            scripts=soaked.rounds,
+            runs=soaked.runs,
+            stale_attempts=soaked.stale_attempts,
+            interruptions=soaked.interruptions,
+            reconciliations=soaked.reconciliations,
+        )
+        notes = tuple(sorted(soaked.notes))
+        record = Record(subject.label, "pass", counts, refused=soaked.refused, notes=notes)
+        if not soaked.failed:
+            self.user_properties += to_properties(record)
+            return
+        judged = soaked.failed[0]
+        folder = runtime.evidence.fresh(self.nodeid)
+        scenario = free_scenario(self.name, requires=(), holds=None)
+        result = Result(folder, subject, scenario, judged.script, judged.history, judged.verdict)
+        player = Player(lanes, runtime.evidence, config=self.config, keep=True)
+        result = player.keep(result)
+        self.user_properties += to_properties(
+            replace(result.record, counts=counts, refused=soaked.refused)
+        )
+        self.add_report_section(
+            "call", "soak", f"{soaked}\nWhere signals met the workers does not replay; the saved"
+            " history is the evidence: python -m pytest_leasecheck judge|show FILE"
+        )  # fmt: skip
+        raise Unproven(result, base=self.config.invocation_params.dir)

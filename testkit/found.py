@@ -1,0 +1,89 @@
+"""What an exploration found: the tally, the failing script as it is printed, what it raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from .confirming import Judged, Parting
+from .history import Acted, History
+from .possible import LABELS
+from .python_text import as_python
+from .script import Action, Script, parse_script
+from .timeline import short_timeline
+
+
+class RaceFound(AssertionError):
+    """A script under which the subject broke an invariant; the text has all that is needed."""
+
+    def __init__(self, judged: Judged) -> None:
+        #: The script, its history, its verdict.
+        self.judged: Final = judged
+        super().__init__(told(judged))
+
+
+class Nondeterministic(AssertionError):
+    """The subject behaved differently on the same script."""
+
+    def __init__(self, judged: Judged, parting: Parting) -> None:
+        #: What was seen first.
+        self.judged: Final = judged
+        #: Where its two histories part.
+        self.parting: Final = parting
+        found = "; ".join(sorted(judged.kinds))
+        super().__init__(f"nondeterministic: {parting}\n\n(at first it showed: {found})\n\nscript\n"
+                         f"{judged.script}")  # fmt: skip
+
+
+def told(judged: Judged) -> str:
+    """A failing script as it is printed: what broke, the script, as Python, and what happened."""
+    lines = [f"{one.invariant} {one.title}: {one.text}" for one in judged.faults]
+    lines += ["", "script", *(f"    {line}" for line in str(judged.script).splitlines())]
+    lines += ["", "as Python", *(f"    {line}" for line in as_python(judged.script).splitlines())]
+    lines += ["", "timeline", short_timeline(judged.history, judged.verdict)]
+    return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an exploration did so far. `first` is the number of the script that failed first."""
+
+    scripts: int = 0
+    steps: int = 0
+    wasted: int = 0
+    stale_attempts: int = 0
+    refused: int = 0
+    interruptions: int = 0
+    reconciliations: int = 0
+    first: int | None = None
+    notes: set[str] = field(default_factory=set)
+    failures: list[Judged] = field(default_factory=list)
+
+
+def parse_actions(what: Action | str) -> tuple[Action, ...]:
+    """The actions of a text, one by one: a worker may have been spawned before it."""
+    if not isinstance(what, str):
+        return (what,)
+    spawned = "".join(f"spawn {label}\n" for label in LABELS)
+    return parse_script(spawned + what).actions[len(LABELS) :]
+
+
+def rewritten(history: History, script: Script, texts: list[str]) -> History:
+    """A history whose script is what came of it: a point that wasn't reached reads `run`."""
+    header = replace(history.header, script=str(script))
+    told = iter(texts)
+    events = tuple(
+        replace(one, text=next(told, "") or one.text) if isinstance(one, Acted) else one
+        for one in history.events
+    )
+    return History(header, events)
+
+
+_KINDS: Final[dict[str, type[RaceFound]]] = {}
+
+
+def kind_of(judged: Judged) -> type[RaceFound]:
+    """A type for each kind of finding: shrinking must not slip from one fault to another."""
+    first = judged.faults[0]
+    name = f"{first.invariant} {first.title}"
+    return _KINDS.setdefault(name, type(name, (RaceFound,), {}))

@@ -1,0 +1,181 @@
+"""Sweep, exploration, interleavings, soak on real processes: what is wrong is found, and small."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from pytest_leasecheck.testkit import explore, families, interleave, soak, sweep
+from pytest_leasecheck.testkit.confirming import confirm, play_and_judge
+from pytest_leasecheck.testkit.lane import Lane
+from pytest_leasecheck.testkit.script import Script, parse_script
+from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
+from pytest_leasecheck.testkit.worker import Worker
+
+STALE = """
+submit run-1
+spawn A
+until A effect:charge before
+expire
+spawn B
+until B effect:charge before
+run A
+heal
+drain
+"""
+
+
+class Queue(Subject):
+    """A queue whose last statement is fenced by its token."""
+
+    runs = RunTable(
+        "jobs", id="id", status="status", terminal={"done"},
+        lease=Lease(owner="owner", expires_at="expires_ms", token="fence", unit="ms"),
+    )  # fmt: skip
+    clock = "given"
+    last: ClassVar[str] = (
+        "UPDATE jobs SET status='done', owner=NULL WHERE id=? AND fence=? AND status='running'"
+    )
+
+    def prepare(self, db: Path) -> None:
+        con = sqlite3.connect(db)
+        con.execute(
+            "CREATE TABLE jobs (id TEXT PRIMARY KEY, status TEXT DEFAULT 'queued',"
+            " owner TEXT, expires_ms INTEGER, fence INTEGER DEFAULT 0)"
+        )
+        con.commit()
+        con.close()
+
+    def submit(self, db: Path, run_id: str) -> None:
+        con = sqlite3.connect(db, isolation_level=None)
+        con.execute("INSERT INTO jobs (id) VALUES (?)", (run_id,))
+        con.close()
+
+    def work(self, worker: Worker) -> Any:
+        con = sqlite3.connect(worker.db, isolation_level=None)
+        done = 0
+        while (row := self.claim(con, worker)) is not None:
+            worker.effect("charge", run_id=row[0], token=row[1], key=row[0])
+            done += con.execute(self.last, row[: self.last.count("?")]).rowcount
+        con.close()
+        return done
+
+    def claim(self, con: sqlite3.Connection, worker: Worker) -> Any:
+        now = worker.clock.now_ms()
+        return con.execute(
+            "UPDATE jobs SET status='running', owner=?, expires_ms=?, fence=fence+1 WHERE id IN"
+            " (SELECT id FROM jobs WHERE status='queued' OR status='running' AND expires_ms < ?"
+            "  LIMIT 1) RETURNING id, fence",
+            (worker.name, now + self.lease_ttl_ms, now),
+        ).fetchone()
+
+
+class Unfenced(Queue):
+    """The fence is left out."""
+
+    last = "UPDATE jobs SET status='done', owner=NULL WHERE id=?"
+
+
+class Moody(Unfenced):
+    """What it does depends on something that no script knows."""
+
+    def work(self, worker: Worker) -> Any:
+        times = worker.db.parent.parent / "times"
+        times.write_text("x" + (times.read_text() if times.exists() else ""))
+        if worker.name == "A" and len(times.read_text()) > 4:
+            return "not today"
+        return super().work(worker)
+
+
+LaneOf = Callable[..., Lane]
+
+
+def test_sweep_finds_the_missing_fence_and_nothing_in_the_queue(lane_of: LaneOf) -> None:
+    for kind, failing in ((Queue, False), (Unfenced, True)):
+        lane = lane_of(kind)
+        points = sweep.draw_map(lane)
+        assert [str(one) for one in points.effects] == ["effect:charge#1 before"]
+        cheap = [one for one in families.variations(points, lane.declaration) if one.cheap]
+        outcomes = {one.variation.name: one.outcome for one in sweep.sweep(lane, cheap)}
+        assert (outcomes["stale-while-held[effect:charge#1-before]"] == "fail") is failing
+        assert ("fail" in outcomes.values()) is failing
+
+
+def test_map_and_list_are_the_same_each_time(lane_of: LaneOf) -> None:
+    one, other = lane_of(Queue), lane_of(Queue)
+    assert sweep.draw_map(one) == sweep.draw_map(other) == sweep.draw_map(one)
+
+
+def test_interleavings_are_exhausted_and_the_race_is_found(lane_of: LaneOf) -> None:
+    lane = lane_of(Queue)
+    for expiring in (False, True):
+        searched = interleave.search(lane, expiring=expiring, budget=500)
+        assert searched.found is None
+        assert searched.finished, str(searched)
+        assert str(searched).startswith("exhausted up to 2 preemptions: ")
+    found = interleave.search(lane_of(Unfenced), expiring=True, budget=500).found
+    assert found is not None
+    assert "V1 a stale write landed" in found.kinds
+
+
+def test_unfinished_search_says_so(lane_of: LaneOf) -> None:
+    searched = interleave.search(lane_of(Queue), expiring=True, budget=3)
+    assert not searched.finished
+    assert "NOT exhausted" in str(searched)
+    assert searched.random > 0
+    assert searched.left > 0
+
+
+def test_failing_script_is_confirmed_and_a_moody_subject_is_told_where_it_parts(
+    lane_of: LaneOf,
+) -> None:
+    script = parse_script(STALE)
+    lane = lane_of(Unfenced)
+    failed = play_and_judge(lane, script, name="first")
+    assert "V1 a stale write landed" in failed.kinds
+    assert confirm(lane, failed, name="again") is None
+    moody = lane_of(Moody)
+    failed = play_and_judge(moody, script, name="first")
+    parted = confirm(moody, failed, name="again")
+    assert parted is not None
+    assert "went two ways after " in parted.where
+    assert "≠" in str(parted)
+
+
+def test_shrunk_failure_has_the_fewest_deviations(lane_of: LaneOf) -> None:
+    from pytest_leasecheck.testkit.exploring import smallest
+
+    lane = lane_of(Unfenced)
+    long = STALE.replace("expire", "lock\nunlock\nexpire\nspawn C\nstop C\ncont C\nadvance 1s")
+    judged = play_and_judge(lane, parse_script(long), name="long")
+    small = smallest(lane, judged)
+    assert judged.kinds & small.kinds
+    assert len(small.script.actions) < len(judged.script.actions) - 4
+    assert isinstance(small.script, Script)
+
+
+@pytest.mark.timeout(240)  # a few hundred scripts
+def test_exploration_leaves_the_queue_alone_and_repeats_under_its_seed(lane_of: LaneOf) -> None:
+    lane = lane_of(Queue)
+    one = explore.explore(lane, scripts=25, seed=7)
+    assert one.found is None, one.found and one.found.kinds
+    assert one.unsteady == ""
+    assert one.tally.scripts >= 25
+    assert one.tally.wasted < one.tally.steps / 5
+    other = explore.explore(lane, scripts=25, seed=7)
+    assert (other.tally.steps, other.tally.stale_attempts) == (
+        one.tally.steps,
+        one.tally.stale_attempts,
+    )
+
+
+def test_soak_ends_with_a_verdict(lane_of: LaneOf) -> None:
+    soaked = soak.soak(lane_of(Queue, deadline_s=60.0), seconds=0.5, seed=3, workers=4, runs=12)
+    assert soaked.rounds == 1
+    assert dict(soaked.outcomes) == {"pass": 1}, [one.kinds for one in soaked.failed]
+    assert soaked.blows.total() > 0
+    assert "12 runs" in str(soaked)

@@ -1,0 +1,87 @@
+"""`python -m pytest_leasecheck judge|show|report`: saved histories, judged with no subject."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_leasecheck.__main__ import main
+from pytest_leasecheck.testkit.declaration_json import declaration_to_json
+from pytest_leasecheck.testkit.history import History
+from pytest_leasecheck.testkit.history_json import save
+
+from .builder import FULL, Story
+
+
+def saved(path: Path, *, stale: bool) -> Path:
+    s = Story()
+    s.spawn("A#1", "B#1")
+    s.submit()
+    s.claim("A#1")
+    if stale:
+        s.expire()
+        s.take_over("B#1")
+        s.finish("A#1")
+    else:
+        s.finish("A#1")
+    history = s.history()
+    script = "submit r1\nspawn A\nrun A\n"
+    header = replace(history.header, declaration=declaration_to_json(FULL), script=script)
+    path.parent.mkdir(exist_ok=True)
+    save(History(header, history.events), path)
+    return path
+
+
+def test_fault_is_told_and_exits_with_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = saved(tmp_path / "good" / "history.jsonl", stale=False)
+    bad = saved(tmp_path / "bad" / "history.jsonl", stale=True)
+    assert main(["judge", str(good)]) == 0
+    assert f"{good}: pass; " in capsys.readouterr().out
+    assert main(["judge", str(good), str(bad)]) == 1
+    out = capsys.readouterr().out
+    assert f"{bad}: fail; " in out
+    assert "  V1 a stale write landed: A#1" in out
+
+
+def test_file_that_is_no_history_exits_with_two_and_hides_no_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = saved(tmp_path / "bad" / "history.jsonl", stale=True)
+    (tmp_path / "nonsense").write_text("hello\n")
+    assert main(["judge", str(tmp_path / "nonsense")]) == 2
+    assert main(["judge", str(tmp_path / "missing")]) == 2
+    assert main(["judge", str(tmp_path / "nonsense"), str(bad)]) == 1
+    assert "can't be read" in capsys.readouterr().err
+    assert main(["show", str(tmp_path / "missing")]) == 2
+
+
+def test_timeline_is_drawn_with_its_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = saved(tmp_path / "bad" / "history.jsonl", stale=True)
+    assert main(["show", str(bad), "--width", "80"]) == 0
+    out = capsys.readouterr().out
+    assert "V1 a stale write landed" in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80  # the legend is a line of its own
+
+
+def test_page_has_each_history_under_its_name(tmp_path: Path) -> None:
+    files = [
+        str(saved(tmp_path / name / "history.jsonl", stale=name == "bad"))
+        for name in ("good", "bad")
+    ]
+    page = tmp_path / "page.html"
+    assert main(["report", *files, "-o", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "good" in text
+    assert "a stale write landed" in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["judge"], ["report", "x"], ["draw", "x"]])
+def test_wrong_use_is_a_usage_error(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
