@@ -276,6 +276,7 @@ class _Lane:
         strays = guard.kill_children(spare=self._own_children())
         if strays:
             stage.note(f"{strays} processes that workers had left behind were killed")
+        stage.close()
         self._left.append(self._place)
         self._stage = self._actor = None
         return (self._header, stage.rows, stage.logs)

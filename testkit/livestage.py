@@ -8,9 +8,7 @@ counter puts all of it in order.
 
 from __future__ import annotations
 
-import os
 import select
-import socket
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -18,10 +16,8 @@ from . import logs, processes, quiet, wire
 from .boundary import Boundary
 from .channel import TIMEKEEPER
 from .clock import ClockPage, real_monotonic
-from .errors import Unsettled
 from .messages import checked
 from .observer import ObserverClient, ObserverFailed
-from .points import Pattern
 from .processes import Rest, WorkerProcess
 from .provider import Provider
 from .turnstile import Turnstile
@@ -119,6 +115,10 @@ class LiveStage:
                 rows[key] = new
         self.record("commit", who, thread, connection, txn, changes)
 
+    def close(self) -> None:
+        """The stage is over."""
+        self._index.close()
+
     def write_lock(self) -> str:
         """Whether the database's write lock is free at this moment."""
         try:
@@ -197,10 +197,10 @@ class LiveStage:
             if thread in worker.rests and not worker.ended:
                 worker.answer(thread, "go", armed=armed)
                 self.settle(worker)
-                if self._is_at(worker, until, since=start):
+                if worker.is_at(until, since=start):
                     return self._end_move(worker, reached=True)
         while self._retry(worker, armed=armed) or self.fire_due(worker, armed=armed):
-            if self._is_at(worker, until, since=start):
+            if worker.is_at(until, since=start):
                 return self._end_move(worker, reached=True)
         return self._end_move(worker, reached=False)
 
@@ -228,17 +228,6 @@ class LiveStage:
         self.settle(worker)
         return True
 
-    def _is_at(self, worker: WorkerProcess, until: WirePattern | None, *, since: int) -> bool:
-        if until is None:
-            return False
-        pattern = Pattern(*until)
-        return any(
-            rest.wait == "held"
-            and rest.arrived > since
-            and pattern.matches(rest.what[0], ordinal=rest.what[1], phase=rest.what[2])
-            for rest in worker.rests.values()
-        )
-
     def settle(self, *movers: WorkerProcess) -> None:
         """Serve everyone until the movers are at rest. Raises `Unsettled` at the deadline."""
         deadline = real_monotonic() + self._deadline_s
@@ -253,7 +242,8 @@ class LiveStage:
                 if not worker.settled:
                     self._look_from_outside(worker, lasting=real_monotonic() > lasting)
             if real_monotonic() > deadline:
-                self._give_up([worker for worker in movers if not worker.settled])
+                busy = [worker for worker in movers if not worker.settled]
+                raise processes.unsettled(busy, deadline_s=self._deadline_s)
         self._look(*movers)
 
     def serve(self, timeout_ms: float) -> bool:
@@ -322,16 +312,6 @@ class LiveStage:
             idle = "loop" in calls
             worker.quiet = "idle in its event loop" if idle else "waits for its own threads"
 
-    def _give_up(self, movers: list[WorkerProcess]) -> None:
-        stacks = [processes.stacks_of(worker) for worker in movers]
-        worst = movers[0]
-        raise Unsettled(
-            worst.who,
-            deadline=f"no known wait within {self._deadline_s:g} s (it {worst.state(0)})",
-            stacks="\n".join(stacks),
-            log=worst.life.log,
-        )
-
     # -- messages ----------------------------------------------------------------------------
 
     def _handle(self, worker: WorkerProcess, message: Any, *, dead: bool = False) -> None:
@@ -362,7 +342,7 @@ class LiveStage:
         elif kind == "lookup":
             self._boundary.look_up(worker, thread, payload)
         elif kind == "line":
-            self._new_line(worker, thread, payload)
+            processes.take_line(worker, thread, timekeeper=payload == TIMEKEEPER)
         elif kind == "turn":
             self._turnstile.ask(worker, thread)
         elif kind == "no-commit":
@@ -403,17 +383,6 @@ class LiveStage:
         """
         if self._by_move and len(movers) == 1:
             self.observe(movers[0].who)
-
-    def _new_line(self, worker: WorkerProcess, thread: int, name: str) -> None:
-        try:
-            _data, (line,), _flags, _address = socket.recv_fds(worker.end, 16, 1)
-        except (OSError, ValueError) as error:  # it died in between, or never had one
-            raise EOFError from error
-        if thread in worker.lines:  # of an ended thread that had the same number
-            os.close(worker.lines[thread])
-        worker.lines[thread] = line
-        if name == TIMEKEEPER:
-            worker.timekeeper = thread
 
     # -- effects -----------------------------------------------------------------------------
 

@@ -11,12 +11,14 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import quiet, wire
+from .errors import Unsettled
 from .logs import tail
+from .points import Pattern
 from .worker import STACKS_SIGNAL, Life
 
 #: How long the rest of a message, or room for an answer, may take to come.
@@ -101,6 +103,18 @@ class WorkerProcess:
         """`(until_ns, thread)` of every timed wait, earliest first."""
         waits = self.settlement[2] if self.settlement else []
         return sorted((until, ident) for ident, _, wait, until, _ in waits if wait == "time")
+
+    def is_at(self, until: tuple[str, int | None, str] | None, *, since: int) -> bool:
+        """Whether a thread that came to rest after arrival `since` is held at a point."""
+        if until is None:
+            return False
+        pattern = Pattern(*until)
+        return any(
+            rest.wait == "held"
+            and rest.arrived > since
+            and pattern.matches(rest.what[0], ordinal=rest.what[1], phase=rest.what[2])
+            for rest in self.rests.values()
+        )
 
     def state(self, now_ns: int) -> str:
         """Where its threads are, in words, for reports."""
@@ -259,6 +273,31 @@ def stacks_of(worker: WorkerProcess, *, patience_s: float = 1.0) -> str:
     if _size(worker.life.log) > before:
         return tail(worker.life.log)
     return f"It does not write its stacks; its threads: {quiet.describe(worker.pid)}."
+
+
+def unsettled(busy: Sequence[WorkerProcess], *, deadline_s: float) -> Unsettled:
+    """The error of a move that did not come to rest, with everyone's stacks."""
+    stacks = [stacks_of(worker) for worker in busy]
+    worst = busy[0]
+    return Unsettled(
+        worst.who,
+        deadline=f"no known wait within {deadline_s:g} s (it {worst.state(0)})",
+        stacks="\n".join(stacks),
+        log=worst.life.log,
+    )
+
+
+def take_line(worker: WorkerProcess, thread: int, *, timekeeper: bool) -> None:
+    """Receive the descriptor by which a thread is answered. Raises EOFError when none comes."""
+    try:
+        _data, (line,), _flags, _address = socket.recv_fds(worker.end, 16, 1)
+    except (OSError, ValueError) as error:  # it died in between, or never had one
+        raise EOFError from error
+    if thread in worker.lines:  # of an ended thread that had the same number
+        os.close(worker.lines[thread])
+    worker.lines[thread] = line
+    if timekeeper:
+        worker.timekeeper = thread
 
 
 def _size(path: str) -> int:

@@ -34,6 +34,12 @@ class WalIndex:
         """Whether surely nothing was committed since the mark."""
         return bool(self._marked) and self._header() == self._marked
 
+    def close(self) -> None:
+        """Let the file go: a mapping holds a descriptor of its own."""
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+
     def _header(self) -> bytes:
         """The header's bytes, empty where there is none."""
         try:
@@ -53,6 +59,7 @@ class WalIndex:
         fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             found = os.fstat(fd)
+            self.close()
             self._map = mmap.mmap(fd, _HEADER, prot=mmap.PROT_READ)
             self._file = found.st_dev, found.st_ino
         finally:
