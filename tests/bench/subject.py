@@ -70,6 +70,18 @@ CLASSIC: Final = parse_script(
     drain
     """
 )
+
+
+class TinyQueue(TinyLease):
+    """The same with no task at first: tasks are submitted."""
+
+    def prepare(self, db: Path) -> None:
+        tinylease.create(db)
+
+    def submit(self, db: Path, run_id: str) -> None:
+        tinylease.submit(db, run_id)
+
+
 #: The same, and a look at the end for who has no observer.
 CLASSIC_CHECKED: Final = parse_script(
     "spawn A\nuntil A effect:pay before\nstop A\nadvance 31s\nspawn B\nrun B\ncont A\nrun A\n"

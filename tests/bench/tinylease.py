@@ -149,16 +149,29 @@ def work(leases: Leases, *, paying: Paying = lambda pay: pay()) -> str:
     return "done"
 
 
-def prepare(path: Path | str, *, steps: int = 1) -> None:
-    """A new file with one task that is ready."""
+def submit(path: Path | str, task: str, *, steps: int = 1) -> None:
+    """One more task that is ready."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("INSERT INTO tasks (id) VALUES (?)", (task,))
+    for number in range(1, steps + 1):
+        db.execute("INSERT INTO steps (task, number) VALUES (?, ?)", (task, number))
+    db.execute("COMMIT")
+    db.close()
+
+
+def create(path: Path | str) -> None:
+    """A new file without a task."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = wal")
     db.executescript(SCHEMA)
-    db.execute("INSERT INTO tasks (id) VALUES ('t1')")
-    db.executemany(
-        "INSERT INTO steps (task, number) VALUES ('t1', ?)", [(n + 1,) for n in range(steps)]
-    )
     db.close()
+
+
+def prepare(path: Path | str, *, steps: int = 1) -> None:
+    """A new file with one task that is ready."""
+    create(path)
+    submit(path, "t1", steps=steps)
 
 
 def state_of(path: Path | str) -> tuple[list[tuple[object, ...]], ...]:
