@@ -103,7 +103,6 @@ class _Lane:
         self._stage: LiveStage | None = None
         self._actor: Actor | None = None
         self._place = ""
-        self._left: list[str] = []
         #: What the observer found in the template: its schema, and its rows by table.
         self._opened: tuple[list[str], dict[str, Any]] | None = None
         self._db = ""
@@ -144,13 +143,7 @@ class _Lane:
             self._tidy()
 
     def _tidy(self) -> None:
-        """While pytest looks at the answer: let go of a stage that is over."""
-        for place in self._left:
-            if self._observer is not None:
-                with contextlib.suppress(ObserverFailed):
-                    self._observer.close()
-            guard.remove_folder(place)
-        self._left.clear()
+        """While pytest looks at the answer."""
         if self._stage is None and self._played % _SCRIPTS_A_COLLECTION == 0:
             gc.collect()
 
@@ -273,11 +266,13 @@ class _Lane:
             self._end(one, "end of script")
         if self._observer is not None:
             stage.observe("")
+            with contextlib.suppress(ObserverFailed):
+                self._observer.close()
         strays = guard.kill_children(spare=self._own_children())
         if strays:
             stage.note(f"{strays} processes that workers had left behind were killed")
         stage.close()
-        self._left.append(self._place)
+        guard.remove_folder(self._place)
         self._stage = self._actor = None
         return (self._header, stage.rows, stage.logs)
 
