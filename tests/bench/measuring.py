@@ -37,8 +37,6 @@ class Counts:
 TINY = Counts(
     rounds=1, fresh=1, warm=1, lanes_s=0.02, startups=1, frontrun_rounds=0, examples=3, lease=1
 )
-    rounds=1, fresh=1, warm=1, lanes_s=0.02, startups=1, frontrun_rounds=0, examples=3, lease=1
-)
 
 
 @dataclass
