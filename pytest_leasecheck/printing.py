@@ -19,8 +19,10 @@ from .options import Settings, read_settings
 from .playing import free_scenario
 from .subjects import Named, configured
 from .testkit import history as h
+from .testkit.declaration_check import unexplained
 from .testkit.errors import LeasecheckError
 from .testkit.script import parse_script
+from .testkit.subject import declaration_of
 from .testkit.timeline import timeline
 
 if TYPE_CHECKING:
@@ -162,9 +164,13 @@ def _print_explained(settings: Settings, subject: Named, folder: Path) -> bool:
     if played is None:
         return False
     scenario = free_scenario("plain", requires=(), holds=None)
-    verdict = engine.judge(
-        played.history, requires=(), holds=scenario.holds, drained=played.error is None
-    )
+    try:
+        verdict = engine.judge(
+            played.history, requires=(), holds=scenario.holds, drained=played.error is None
+        )
+    except LeasecheckError as error:
+        print(printable(str(error)))
+        return False
     print(f"a plain run of {subject.label}, as it was understood")
     print(printable(timeline(played.history, verdict, width=width())))
     print("tenures")
@@ -177,6 +183,8 @@ def _print_explained(settings: Settings, subject: Named, folder: Path) -> bool:
         print(printable(f"  {finding.invariant} {finding.title}: {finding.text}"))
     for name, why in verdict.not_claimed.items():
         print(printable(f"  {name} is not judged: {why}"))
+    for problem in unexplained(played.history, declaration_of(subject.subject)):
+        print(printable(f"  not explained by the declaration: {problem}"))
     return _told_all(played)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 from . import scratch
 from .claims_check import contradictions
 from .errors import Problem, SubjectError
-from .history import Commit, History, Row
+from .history import Commit, History, Passed, Row
 from .subject import After, Beat, Declaration
 
 #: Columns of every table, by the table's name.
@@ -56,6 +57,64 @@ def check(
         found += _unmatched(declaration, {name: list(some) for name, some in (rows or {}).items()})
     if found:
         raise SubjectError(f"the declaration of {declaration.subject}", found)
+
+
+def check_against(history: History, declaration: Declaration) -> None:
+    """Raise `SubjectError` when a stage's database has nothing of a name that is declared.
+
+    Columns of rows that were seen count as there, and where a worker defines tables itself nothing
+    is said: it may not have got that far. A history without a schema can't tell.
+    """
+    if not history.header.schema:
+        return
+    columns = _columns_once(history.header.schema)
+    if not any(True for _ in _misnamed(declaration, columns)):
+        return
+    known = {name: dict.fromkeys(have) for name, have in columns.items()}
+    rows = [(name, row) for name, some in history.header.tables.items() for row in some.values()]
+    for event in history.events:
+        if isinstance(event, Passed) and event.point.startswith(("sql:CREATE", "sql:ALTER")):
+            return
+        for change in event.changes if isinstance(event, Commit) else ():
+            rows += [(change.table, row) for row in (change.old, change.new) if row is not None]
+    for name, row in rows:
+        known.setdefault(name, {}).update(dict.fromkeys(row))
+    found = list(_misnamed(declaration, {name: tuple(have) for name, have in known.items()}))
+    if found:
+        raise SubjectError(f"the declaration of {declaration.subject}", found)
+
+
+@lru_cache(maxsize=64)
+def _columns_once(schema: tuple[str, ...]) -> Columns:
+    """Scripts come in series over one schema."""
+    return columns_of(schema)
+
+
+def of_no_run(history: History, declaration: Declaration) -> tuple[Problem, ...]:
+    """Declared tables in which something was written, and none of it belongs to any run.
+
+    Their key is the wrong one, so that nobody's writes there were judged. Rows without any id are
+    meant to be nobody's.
+    """
+    own = _own_columns(declaration)
+    keys = dict(_run_keys(declaration))
+    keys.pop(declaration.runs.table, None)
+    runs = list(history.header.tables.get(declaration.runs.table, {}).values())
+    owners: dict[str, set[str]] = {}
+    for event in history.events if keys else ():
+        for change in event.changes if isinstance(event, Commit) else ():
+            rows = [row for row in (change.old, change.new) if row is not None]
+            if change.table == declaration.runs.table:
+                runs += rows
+            elif change.table in keys:
+                named = {_run_of(row, keys[change.table]) for row in rows}
+                owners.setdefault(change.table, set()).update(one for one in named if one)
+    known = {_joined(row, own) for row in runs}
+    return tuple(
+        Problem(table, f"{keys[table]!r} matches no run: it is {_listed(some)},"
+                       f" the runs are {_listed(known)}")
+        for table, some in owners.items() if some and not some & known
+    )  # fmt: skip
 
 
 def unexplained(history: History, declaration: Declaration) -> tuple[Problem, ...]:

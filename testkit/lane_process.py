@@ -26,7 +26,7 @@ from typing import Any, Final
 from . import guard, names, processes, sqlite_api, wire, worker
 from .acts import Actor
 from .clock import ClockPage
-from .errors import NeverReached, StageError, Unsettled
+from .errors import NeverReached, StageError, SubjectError, Unsettled
 from .livestage import LiveStage
 from .observer import ObserverClient, ObserverFailed, start_observer
 from .processes import WorkerProcess
@@ -183,6 +183,8 @@ class _Lane:
                 self._actor.perform(action)
         except StageError as error:
             return _wire_error(error)
+        except SubjectError as error:  # a time that can't be read, say
+            return _wire_error(StageError(str(error)))
         return None
 
     # -- one stage ---------------------------------------------------------------------------
