@@ -15,7 +15,7 @@ from typing import Final
 from . import scratch
 from .claims_check import contradictions
 from .errors import Problem, SubjectError
-from .history import Commit, History, Passed, Row
+from .history import Commit, History, Row
 from .subject import After, Beat, Declaration
 
 #: Columns of every table, by the table's name.
@@ -62,26 +62,27 @@ def check(
 def check_against(history: History, declaration: Declaration) -> None:
     """Raise `SubjectError` when a stage's database has nothing of a name that is declared.
 
-    Columns of rows that were seen count as there, and where a worker defines tables itself nothing
-    is said: it may not have got that far. A history without a schema can't tell.
+    Where rows were seen that the schema at the beginning has no place for, workers define tables
+    themselves (they migrate), and nothing is said. A history without a schema can't tell.
     """
     if not history.header.schema:
         return
     columns = _columns_once(history.header.schema)
-    if not any(True for _ in _misnamed(declaration, columns)):
-        return
-    known = {name: dict.fromkeys(have) for name, have in columns.items()}
-    rows = [(name, row) for name, some in history.header.tables.items() for row in some.values()]
-    for event in history.events:
-        if isinstance(event, Passed) and event.point.startswith(("sql:CREATE", "sql:ALTER")):
-            return
-        for change in event.changes if isinstance(event, Commit) else ():
-            rows += [(change.table, row) for row in (change.old, change.new) if row is not None]
-    for name, row in rows:
-        known.setdefault(name, {}).update(dict.fromkeys(row))
-    found = list(_misnamed(declaration, {name: tuple(have) for name, have in known.items()}))
-    if found:
+    found = list(_misnamed(declaration, columns))
+    if found and not _is_redefined(history, columns):
         raise SubjectError(f"the declaration of {declaration.subject}", found)
+
+
+def _is_redefined(history: History, columns: Columns) -> bool:
+    """Whether a row came in a table, or with a column, that was not there at the beginning."""
+    return any(
+        not set(row) <= set(columns.get(change.table, ()))
+        for event in history.events
+        if isinstance(event, Commit)
+        for change in event.changes
+        for row in (change.old, change.new)
+        if row is not None
+    )
 
 
 @lru_cache(maxsize=64)

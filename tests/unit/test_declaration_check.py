@@ -14,7 +14,7 @@ from pytest_leasecheck.testkit.declaration_check import (
     unexplained,
 )
 from pytest_leasecheck.testkit.errors import SubjectError
-from pytest_leasecheck.testkit.history import Change, Commit, Header, History, Passed, Row
+from pytest_leasecheck.testkit.history import Change, Commit, Header, History, Row
 from pytest_leasecheck.testkit.subject import (
     After,
     Beat,
@@ -299,13 +299,14 @@ def test_a_history_of_a_database_without_the_declared_names_is_refused():
         check_against(history, replace(GOOD, writes=(Writes("executions", run="run"),)))
 
 
-def test_what_workers_define_and_rows_that_were_seen_are_there():
+def test_where_workers_define_tables_themselves_nothing_is_missing():
     late = replace(GOOD, writes=(Writes("late", run="job_id"),))
     with pytest.raises(SubjectError, match="no table 'late'"):
         check_against(seen_on(SCHEMA), late)
     check_against(seen_on(SCHEMA, changed("late", job_id="r1")), late)
-    makes = Passed(4, 0, "A#1", "main", "sql:CREATE late", 1, "before", held=False)
-    check_against(seen_on(SCHEMA, makes), late)
+    check_against(seen_on(SCHEMA, changed("jobs", id="r1", another=7)), late)
+    with pytest.raises(SubjectError, match="no table 'late'"):
+        check_against(seen_on(SCHEMA, changed("jobs", id="r1")), late)
     check_against(seen_on(()), late)  # a history without a schema can't tell
 
 
