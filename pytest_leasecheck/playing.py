@@ -15,7 +15,7 @@ from . import engine
 from .evidence import Evidence, write_private
 from .subjects import Named
 from .tally import Record, record_of
-from .testkit.errors import LaneDied, LeasecheckError
+from .testkit.errors import LaneDied, LeasecheckError, SubjectError
 from .testkit.history import History
 from .testkit.scenario import ALL_INVARIANTS, Scenario
 from .testkit.script import Drain, Script
@@ -139,7 +139,9 @@ class Player:
             )
         except LeasecheckError as error:
             hook.pytest_leasecheck_history(history=history, verdict=None, item=item)
-            return replace(result, error=result.error or error)
+            # A declaration that fits nothing explains why a script was not played, too.
+            first = error if isinstance(error, SubjectError) else result.error
+            return replace(result, error=first or error)
         answers = hook.pytest_leasecheck_invariants(config=self._config)
         added = (invariant for answer in answers for invariant in answer)
         failed = result.error

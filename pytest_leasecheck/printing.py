@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from . import engine
-from .failure import log_tail, printable, width
+from .failure import log_tail, printable
 from .options import Settings, read_settings
 from .playing import free_scenario
 from .subjects import Named, configured
 from .testkit import history as h
 from .testkit.errors import LeasecheckError
+from .testkit.explain import explain
 from .testkit.script import parse_script
-from .testkit.timeline import timeline
 
 if TYPE_CHECKING:
     from .testkit.lane import Facts, Played
@@ -162,17 +162,15 @@ def _print_explained(settings: Settings, subject: Named, folder: Path) -> bool:
     if played is None:
         return False
     scenario = free_scenario("plain", requires=(), holds=None)
-    verdict = engine.judge(
-        played.history, requires=(), holds=scenario.holds, drained=played.error is None
-    )
-    print(f"a plain run of {subject.label}, as it was understood")
-    print(printable(timeline(played.history, verdict, width=width())))
-    print("tenures")
-    for tenure in verdict.tenures:
-        until = f"{tenure.ended or 'ended'} at {tenure.until}" if tenure.until else "in force"
-        print(printable(f"  {tenure}: since {tenure.since}, {until}"))
-    if not verdict.tenures:
-        print("  none: no commit looked like a claim; is the lease declared where it is written?")
+    try:
+        verdict = engine.judge(
+            played.history, requires=(), holds=scenario.holds, drained=played.error is None
+        )
+    except LeasecheckError as error:
+        print(printable(str(error)))
+        return False
+    print(f"a plain run of {subject.label}")
+    print(printable(explain(played.history)))
     for finding in verdict.findings:
         print(printable(f"  {finding.invariant} {finding.title}: {finding.text}"))
     for name, why in verdict.not_claimed.items():

@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from .testkit.subject import CAPABILITIES, Subject
+from .testkit.claims_check import contradictions
+from .testkit.subject import CAPABILITIES, Subject, declaration_of
 
 #: What `reference` stands for.
 REFERENCE: Final = "pytest_leasecheck.scenarios.reference_subject:ReferenceSubject"
@@ -104,6 +105,9 @@ def _check(subject: Subject, label: str) -> None:
             f"the subject {label} claims {', '.join(map(repr, unknown))};"
             f" what can be claimed is: {known}"
         )
+    problems = "".join(f"\n  {one}" for one in contradictions(declaration_of(subject)))
+    if problems:
+        raise pytest.UsageError(f"the declaration of {label} contradicts itself:{problems}")
 
 
 def _load(text: str, folders: Sequence[Path]) -> object:

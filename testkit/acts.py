@@ -19,6 +19,9 @@ from .worker import Life
 #: How often time may fire a timer within one `advance` before we call it a runaway.
 _MOST_TIMERS: Final = 10_000
 
+#: The clock page holds signed 64-bit nanoseconds.
+_LATEST_NS: Final = 2**63 - 1
+
 
 class Actor:
     """Carries out the actions of one script."""
@@ -185,6 +188,12 @@ class Actor:
     # -- time --------------------------------------------------------------------------------
 
     def _set_clock(self, now_ns: int, why: str) -> None:
+        if now_ns > _LATEST_NS:
+            raise StageError(
+                f"{why}: the time to go to is {now_ns / 1e9:.3g} s after 1970, beyond the stage's"
+                " clock, which ends in 2262; does a stored expiry have another unit than declared,"
+                " or stand for never?"
+            )
         if now_ns > self.stage.now_ns():
             self.stage.record("clock-moved", now_ns, why)
             self.stage.page.set_ns(now_ns)

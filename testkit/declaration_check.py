@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 from . import scratch
@@ -56,6 +57,65 @@ def check(
         found += _unmatched(declaration, {name: list(some) for name, some in (rows or {}).items()})
     if found:
         raise SubjectError(f"the declaration of {declaration.subject}", found)
+
+
+def check_against(history: History, declaration: Declaration) -> None:
+    """Raise `SubjectError` when a stage's database has nothing of a name that is declared.
+
+    Where rows were seen that the schema at the beginning has no place for, workers define tables
+    themselves (they migrate), and nothing is said. A history without a schema can't tell.
+    """
+    if not history.header.schema:
+        return
+    columns = _columns_once(history.header.schema)
+    found = list(_misnamed(declaration, columns))
+    if found and not _is_redefined(history, columns):
+        raise SubjectError(f"the declaration of {declaration.subject}", found)
+
+
+def _is_redefined(history: History, columns: Columns) -> bool:
+    """Whether a row came in a table, or with a column, that was not there at the beginning."""
+    return any(
+        not set(row) <= set(columns.get(change.table, ()))
+        for event in history.events
+        if isinstance(event, Commit)
+        for change in event.changes
+        for row in (change.old, change.new)
+        if row is not None
+    )
+
+
+@lru_cache(maxsize=64)
+def _columns_once(schema: tuple[str, ...]) -> Columns:
+    """Scripts come in series over one schema."""
+    return columns_of(schema)
+
+
+def of_no_run(history: History, declaration: Declaration) -> tuple[Problem, ...]:
+    """Declared tables in which something was written, and none of it belongs to any run.
+
+    Their key is the wrong one, so that nobody's writes there were judged. Rows without any id are
+    meant to be nobody's.
+    """
+    own = _own_columns(declaration)
+    keys = dict(_run_keys(declaration))
+    keys.pop(declaration.runs.table, None)
+    runs = list(history.header.tables.get(declaration.runs.table, {}).values())
+    owners: dict[str, set[str]] = {}
+    for event in history.events if keys else ():
+        for change in event.changes if isinstance(event, Commit) else ():
+            rows = [row for row in (change.old, change.new) if row is not None]
+            if change.table == declaration.runs.table:
+                runs += rows
+            elif change.table in keys:
+                named = {_run_of(row, keys[change.table]) for row in rows}
+                owners.setdefault(change.table, set()).update(one for one in named if one)
+    known = {_joined(row, own) for row in runs}
+    return tuple(
+        Problem(table, f"{keys[table]!r} matches no run: it is {_listed(some)},"
+                       f" the runs are {_listed(known)}")
+        for table, some in owners.items() if some and not some & known
+    )  # fmt: skip
 
 
 def unexplained(history: History, declaration: Declaration) -> tuple[Problem, ...]:

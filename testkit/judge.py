@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from .attempts import attempts_of
+from .declaration_check import check_against, of_no_run
 from .declaration_json import declaration_from_json
 from .history import Blind, Commit, History
 from .interruptions import interruptions_of
@@ -37,6 +38,7 @@ def judge(
     """
     if declaration is None:
         declaration = _declaration(history.header.declaration)
+    check_against(history, declaration)
     owned = fold(history, declaration)
     attempts = attempts_of(history, declaration, owned)
     if any("refused by" in moment for moment in requires):  # asking again costs time
@@ -47,6 +49,7 @@ def judge(
     seen = Seen(history, declaration, owned, attempts, interruptions)
     missing = [moment for moment in requires if not happened(seen, moment)]
     missing += _blindness(history)
+    missing += [f"the runs of table {one}" for one in of_no_run(history, declaration)]
     touched = [run for run in owned.runs.values() if run.touched]
     return Verdict(
         outcome=_outcome(findings, missing),

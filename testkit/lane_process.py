@@ -29,7 +29,7 @@ from . import guard, names, processes, sqlite_api, worker
 from .acts import Actor
 from .child import in_child
 from .clock import ClockPage
-from .errors import NeverReached, StageError, Unsettled
+from .errors import NeverReached, StageError, SubjectError, Unsettled
 from .livestage import LiveStage
 from .observer import ObserverClient, ObserverFailed, start_observer
 from .processes import WorkerProcess
@@ -202,6 +202,8 @@ class _Lane:
                 self._actor.perform(action)
         except StageError as error:
             return _wire_error(error)
+        except SubjectError as error:  # a time that can't be read, say
+            return _wire_error(StageError(str(error)))
         return None
 
     # -- one stage ---------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -171,12 +172,18 @@ def _no_files(action: int, *_names: object) -> int:
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
 
 
+def _plainly(sql: str, arguments: Sequence[Value]) -> Value:
+    """What SQLite's own function says. Closed at once: what is left open warns, from 3.13 on."""
+    with closing(sqlite3.connect(":memory:")) as plain:
+        value: Value = plain.execute(sql, arguments).fetchone()[0]
+        return value
+
+
 def _set_time(connection: sqlite3.Connection, at_ns: int) -> None:
     """Override the functions that read a clock; everything else they do is left to SQLite."""
     at_ms = min(max(at_ns // 1_000_000, 0), _LAST_MS)
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
     stage = now.strftime("%Y-%m-%d %H:%M:%S.") + f"{now.microsecond // 1000:03}"
-    plain = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
     def ask(name: str, before: int, *given: Value) -> Value:
         arguments = list(given)
@@ -188,8 +195,7 @@ def _set_time(connection: sqlite3.Connection, at_ns: int) -> None:
         elif first in ("subsec", "subsecond"):  # a modifier in the time's place means now
             arguments.insert(before, stage)
         marks = ", ".join("?" * len(arguments))
-        value: Value = plain.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
-        return value
+        return _plainly(f"SELECT {name}({marks})", arguments)
 
     for name, before in _TIME_FUNCTIONS.items():
 
@@ -198,5 +204,5 @@ def _set_time(connection: sqlite3.Connection, at_ns: int) -> None:
 
         connection.create_function(name, -1, answer, deterministic=True)
     for name, function in _CURRENT.items():
-        said: Value = plain.execute(f"SELECT {function}(?)", (stage,)).fetchone()[0]
+        said = _plainly(f"SELECT {function}(?)", [stage])
         connection.create_function(name, 0, lambda said=said: said, deterministic=True)

@@ -52,6 +52,9 @@ class Undeclared(stand_in.Stood):
 class Boasts(stand_in.Stood):
     capabilities = {"reconciled"}
 
+class Contradicts(stand_in.Stood):
+    delivery = "at most once"
+
 class BadDanger(stand_in.Stood):
     danger = "txn:sideways before"
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from pytest_leasecheck import engine, searching, suite
 from pytest_leasecheck.testkit import history as h
+from pytest_leasecheck.testkit.declaration_json import declaration_to_json
 from pytest_leasecheck.testkit.errors import LaneDied, NeverReached, StageError
 from pytest_leasecheck.testkit.scenario import Scenario
 from pytest_leasecheck.testkit.script import Action, Drain, Heal, Script, Spawn, Submit
-from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
+from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject, declaration_of
 from pytest_leasecheck.testkit.verdict import Attempt, Counts, Finding, Verdict
 
 CLASSIC = "submit r1\nspawn A\nuntil A {danger}\nstop A\nexpire\nspawn B\nrun B\ncont A\nrun A\n"
@@ -150,7 +151,10 @@ def note(text: str) -> None:
 
 def history_of(script: Script, *, subject: Any) -> h.History:
     """A history with the script's actions, and one commit."""
-    header = h.Header(subject=subject.plays, script=str(script), python="3", sqlite="3")
+    header = h.Header(
+        subject=subject.plays, script=str(script), python="3", sqlite="3",
+        declaration=declaration_to_json(declaration_of(subject)),
+    )  # fmt: skip
     lines = str(script).splitlines()
     events: list[h.Event] = [
         h.Acted(n=number, at_ns=number * 1_000_000, text=line)

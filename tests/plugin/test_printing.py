@@ -35,7 +35,13 @@ def test_plain_run_is_explained(consumer: pytest.Pytester) -> None:
     result = consumer.runpytest_subprocess("--leasecheck-explain", SUBJECT)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["a plain run of mine:Holds*", "*submit run-1*", "*jobs r1 owner=A*", "tenures", "*V8*"]
+        [
+            "a plain run of mine:Holds*",
+            "*submit run-1*",
+            "*jobs*owner 'B' -> 'A'*",
+            "Tenures:",
+            "*V8*",
+        ]
     )
 
 

@@ -156,6 +156,6 @@ def test_plain_run_of_a_queue_is_shown(consumer: pytest.Pytester, flag: str) -> 
     assert result.ret == 0, result.stdout.str()
     shown = {
         "--leasecheck-points": ["  effect:charge#1", "    txn:commit#2"],
-        "--leasecheck-explain": ["*ACQUIRES run-1*", "*finishes run-1*", "tenures"],
+        "--leasecheck-explain": ["*takes the lease of 'run-1'*", "*finishes 'run-1'*", "Tenures:"],
     }
     result.stdout.fnmatch_lines(shown[flag])

@@ -32,6 +32,7 @@ def test_without_a_subject_both_lines_to_paste_are_shown(consumer: pytest.Pytest
         ("mine:NeedsArguments", "*mine:NeedsArguments can't be made without arguments: Type*"),
         ("mine:Undeclared", "*mine:Undeclared declares no `runs`; *"),
         ("mine:Boasts", "*mine:Boasts claims 'reconciled'; what can be claimed is: *"),
+        ("mine:Contradicts", "*the declaration of mine:Contradicts contradicts itself:*"),
         ("mine:BadDanger", "*leasecheck/classic::finished (danger 'txn:sideways before') does*"),
         ("broken:Name", "*'broken:Name': importing broken raised ZeroDivisionError: *"),
     ],

@@ -79,7 +79,8 @@ def test_cheap_part_is_the_default_and_full_is_all_of_it(consumer: pytest.Pytest
     look = ("--collect-only", "-q", "leasecheck")
     cheap = ids(leasecheck(consumer, *look))
     assert "leasecheck/sweep::kill[effect:charge#1-before]" in cheap
-    assert {name.split("::")[1].split("[")[0] for name in cheap} == {"kill", "stale", "stale-while-held"}
+    families = {name.split("::")[1].split("[")[0] for name in cheap}
+    assert families == {"kill", "stale", "stale-while-held"}
     full = ids(leasecheck(consumer, *look, "--leasecheck-sweep=full"))
     assert set(cheap) < set(full)
     assert "leasecheck/sweep::twice[effect:charge#1-before]" in full

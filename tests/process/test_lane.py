@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from endings import Watch, descendants
 from subjects_hostile import Hostile, Small
+from subjects_plain import Plain
 
 from pytest_leasecheck.testkit.errors import LaneDied, StageError, SubjectError
 from pytest_leasecheck.testkit.history import Commit, Returned, Spawned
 from pytest_leasecheck.testkit.lane import Lane, Played
 from pytest_leasecheck.testkit.script import parse_script
-from pytest_leasecheck.testkit.subject import Subject
+from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
 from pytest_leasecheck.testkit.worker import Worker
 from pytest_leasecheck.testkit.workplace import make_work_folder
 
@@ -366,6 +369,33 @@ def test_a_submit_that_fails_names_the_subjects_error(lane_of: Callable[..., Lan
     played = lane_of(Unsubmitted).play(PLAIN, name="x")
     assert isinstance(played.error, StageError)
     assert "the subject's submit() failed: ValueError: no room for r1" in str(played.error)
+
+
+@pytest.mark.parametrize(
+    ("expires", "unit", "told"),
+    [
+        ("Tue, 01 Jan 2030 00:00:30 GMT", None, "can't be read as a time"),
+        (1_900_000_000_000, "s", "have another unit than declared, or stand for never"),
+    ],
+)
+def test_an_expiry_that_is_no_time_is_told_and_the_lane_lives(
+    lane_of: Callable[..., Lane], expires: object, unit: Any, told: str
+) -> None:
+    class Odd(Plain):
+        runs = RunTable(
+            "jobs", id="id", status="status", terminal={"done"},
+            lease=Lease(owner="owner", expires_at="note", unit=unit),
+        )  # fmt: skip
+
+        def work(self, worker: Worker) -> None:
+            with sqlite3.connect(worker.db) as connection:
+                connection.execute("UPDATE jobs SET owner = 'A', note = ?", (expires,))
+
+    lane = lane_of(Odd)
+    played = lane.play(parse_script("spawn A\nrun A\nexpire"), name="x")
+    assert isinstance(played.error, StageError)
+    assert told in str(played.error)
+    assert lane.play(parse_script("spawn A\nrun A"), name="y").error is None
 
 
 def test_a_base_class_is_no_subject_yet() -> None:

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from pytest_leasecheck.testkit.declaration_check import check, columns_of, unexplained
+from pytest_leasecheck.testkit.declaration_check import (
+    check,
+    check_against,
+    columns_of,
+    of_no_run,
+    unexplained,
+)
 from pytest_leasecheck.testkit.errors import SubjectError
 from pytest_leasecheck.testkit.history import Change, Commit, Header, History, Row
 from pytest_leasecheck.testkit.subject import (
@@ -274,3 +280,43 @@ def test_a_lease_or_an_end_that_is_never_seen() -> None:
         "runs.lease.owner: no row ever had an owner in jobs.worker_id",
     ]
     assert texts(history()) == ["runs.table: no row of 'jobs' was ever seen"]
+
+
+def seen_on(schema: tuple[str, ...], *events: Any) -> History:
+    return History(Header("Tiny", "", schema=schema), events)
+
+
+def changed(table: str, **row: Any) -> Commit:
+    return Commit(5, 0, "A#1", "main", 1, 1, (Change(table, (1,), None, row),))
+
+
+def test_a_history_of_a_database_without_the_declared_names_is_refused():
+    history = seen_on(SCHEMA)
+    check_against(history, GOOD)
+    with pytest.raises(SubjectError, match="no table 'job'; did you mean 'jobs'"):
+        check_against(history, runs(table="job"))
+    with pytest.raises(SubjectError, match="'executions' has no column 'run'"):
+        check_against(history, replace(GOOD, writes=(Writes("executions", run="run"),)))
+
+
+def test_where_workers_define_tables_themselves_nothing_is_missing():
+    late = replace(GOOD, writes=(Writes("late", run="job_id"),))
+    with pytest.raises(SubjectError, match="no table 'late'"):
+        check_against(seen_on(SCHEMA), late)
+    check_against(seen_on(SCHEMA, changed("late", job_id="r1")), late)
+    check_against(seen_on(SCHEMA, changed("jobs", id="r1", another=7)), late)
+    with pytest.raises(SubjectError, match="no table 'late'"):
+        check_against(seen_on(SCHEMA, changed("jobs", id="r1")), late)
+    check_against(seen_on(()), late)  # a history without a schema can't tell
+
+
+def test_a_table_whose_rows_are_all_of_no_run_is_told():
+    wrong = replace(GOOD, writes=(Writes("executions", run="name"),))
+    run, row = changed("jobs", id="r1"), changed("executions", job_id="r1", name="fetch")
+    (problem,) = of_no_run(seen_on(SCHEMA, run, row), wrong)
+    assert str(problem) == "executions: 'name' matches no run: it is 'fetch', the runs are 'r1'"
+    assert of_no_run(seen_on(SCHEMA, run, row), GOOD) == ()
+    nobodys = changed("executions", job_id="r1", name=None)
+    assert of_no_run(seen_on(SCHEMA, run, nobodys), wrong) == ()
+    other = changed("executions", job_id="r1", name="r1")
+    assert of_no_run(seen_on(SCHEMA, run, row, other), wrong) == ()

@@ -120,3 +120,17 @@ def test_judging_twice_gives_the_same_and_leaves_the_history_alone():
     before = repr(history)
     assert judge(history, declaration=FULL) == judge(history, declaration=FULL)
     assert repr(history) == before
+
+
+def test_a_table_whose_key_matches_no_run_shows_nothing():
+    s = Story()
+    s.spawn("A#1")
+    s.submit()
+    s.claim("A#1")
+    s.commit("A#1", s.set("steps", ("another", "pay"), status="finished", result="ok"))
+    s.finish("A#1")
+    verdict = s.judge()
+    assert verdict.outcome == "inconclusive"
+    assert verdict.missing == (
+        "the runs of table steps: 'run_id' matches no run: it is 'another', the runs are 'r1'",
+    )

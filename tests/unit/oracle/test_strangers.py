@@ -172,6 +172,7 @@ def test_a_moment_may_require_the_guard_that_refused():
     schema = (
         "CREATE TABLE leases (topic TEXT, position INT, run_id TEXT, owner TEXT, token INT,"
         " PRIMARY KEY (topic, position))",
+        "CREATE TABLE events (n INTEGER PRIMARY KEY, run_id TEXT)",
     )
     history = s.history(schema=schema)
     moments = ("stale attempt refused by token by A", "stale attempt refused by owner by A")

@@ -1,0 +1,76 @@
+"""`--leasecheck-explore`, `--leasecheck-soak`, and replays that meet other versions."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+QUEUES = str(runpy.run_path(str(Path(__file__).with_name("test_sweep.py")))["QUEUES"])
+
+RACE = """\
+submit run-1
+spawn A
+until A effect:charge before
+expire
+spawn B
+until B effect:charge before
+heal
+drain
+"""
+
+
+@pytest.fixture
+def consumer(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    pytester.makepyfile(queues=QUEUES)
+    return pytester
+
+
+def leasecheck(consumer: pytest.Pytester, *args: str, subject: str = "Queue") -> pytest.RunResult:
+    flags = ["--leasecheck", f"--leasecheck-subject=queues:{subject}"]
+    return consumer.runpytest_subprocess(*flags, *args)
+
+
+def test_exploration_tells_its_seed_and_what_it_did(consumer: pytest.Pytester) -> None:
+    args = ("--leasecheck-explore=4", "leasecheck/explore")
+    result = leasecheck(consumer, *args, "--hypothesis-seed=11")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines("explored * scripts, * steps, * % wasted; seed 11")
+    leasecheck(consumer, "--leasecheck-explore=none").stderr.fnmatch_lines("*not a number above 0*")
+    look = ("--collect-only", "-q", "leasecheck")
+    assert "leasecheck/explore::races" not in leasecheck(consumer, *look).outlines
+
+
+def test_saved_failure_is_tried_first_and_forgotten_once_it_is_mended(
+    consumer: pytest.Pytester,
+) -> None:
+    label = "queues-Unfenced"
+    folder = consumer.path / ".leasecheck" / "failures" / label
+    folder.mkdir(parents=True)
+    saved = folder / "race-1.txt"
+    saved.write_text(f"# made with: pytest-leasecheck 0.0.1; Python 3.1\n{RACE}")
+    args = ("--leasecheck-explore=1", "leasecheck/explore")
+    result = leasecheck(consumer, *args, subject="Unfenced")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["V1 *A#1*", "script", "*saved script*", f"*{label}/race-1.txt"])
+    result.stdout.fnmatch_lines(["*as Python*", "def test_race(stage):"])
+    replayed = leasecheck(consumer, f"--leasecheck-replay={saved}", subject="Unfenced")
+    replayed.assert_outcomes(failed=1)
+    replayed.stdout.fnmatch_lines(
+        "leasecheck: race-1.txt was made with other versions: pytest-leasecheck 0.0.1 then, * now;*"
+    )
+    (consumer.path / "queues.py").write_text(
+        QUEUES.replace("class Unfenced(Queue):", "class Unfenced(Queue):\n    pass\n\nclass Old:")
+    )
+    leasecheck(consumer, *args, subject="Unfenced").assert_outcomes(passed=1)
+    assert not saved.exists()
+
+
+def test_soak_takes_a_duration_and_tells_what_it_did(consumer: pytest.Pytester) -> None:
+    result = leasecheck(consumer, "--leasecheck-soak=300ms", "leasecheck/soak")
+    result.stdout.fnmatch_lines("soaked * rounds, 40 runs *; verdicts: * (seed *)")
+    result = leasecheck(consumer, "--leasecheck-soak=long")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines("*'long' is no duration; write 30s, 5m or 1h")
