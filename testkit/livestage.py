@@ -43,10 +43,10 @@ class LiveStage:
         *,
         page: ClockPage,
         observer: ObserverClient | None,
-        db: str,
         provider: Provider,
         deadline_s: float,
         by_move: bool,
+        db: str = os.devnull,
     ) -> None:
         self.page: Final = page
         self.provider: Final = provider
