@@ -46,7 +46,7 @@ class LiveStage:
         provider: Provider,
         deadline_s: float,
         by_move: bool,
-        db: str = os.devnull,
+        db: str = "",
     ) -> None:
         self.page: Final = page
         self.provider: Final = provider
