@@ -8,7 +8,6 @@ be unchanged.
 
 from __future__ import annotations
 
-import mmap
 import os
 from typing import Final
 
@@ -23,7 +22,7 @@ class WalIndex:
         self._db: Final = path
         self._path: Final = path + "-shm"
         self._file: tuple[int, int] = (0, 0)
-        self._map: mmap.mmap | None = None
+        self._fd = -1
         self._marked = b""
 
     def mark(self) -> None:
@@ -35,32 +34,28 @@ class WalIndex:
         return bool(self._marked) and self._header() == self._marked
 
     def close(self) -> None:
-        """Let the file go: a mapping holds a descriptor of its own."""
-        if self._map is not None:
-            self._map.close()
-            self._map = None
+        """Let the file go."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _header(self) -> bytes:
         """The header's bytes, empty where there is none."""
         try:
             database, found = os.stat(self._db), os.stat(self._path)
-            if self._map is None or self._file != (found.st_dev, found.st_ino):
+            if self._fd < 0 or self._file != (found.st_dev, found.st_ino):
                 self._open()
-        except (OSError, ValueError):  # no such file, or an empty one
+            header = os.pread(self._fd, _HEADER, 0)  # a mapping would be fatal were it cut short
+        except OSError:  # there is none
             return b""
-        assert self._map is not None
-        header = self._map[:_HEADER]
-        if not header[_IS_INIT]:
+        if len(header) < _HEADER or not header[_IS_INIT]:
             return b""
         # A file that was put in the database's place is another one.
         return header + b"%d %d" % (database.st_dev, database.st_ino)
 
     def _open(self) -> None:
-        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            found = os.fstat(fd)
-            self.close()
-            self._map = mmap.mmap(fd, _HEADER, prot=mmap.PROT_READ)
-            self._file = found.st_dev, found.st_ino
-        finally:
-            os.close(fd)
+        self.close()
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._fd = os.open(self._path, flags)
+        found = os.fstat(self._fd)
+        self._file = found.st_dev, found.st_ino
