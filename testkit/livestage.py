@@ -155,12 +155,15 @@ class LiveStage:
         self.record("ended", worker.who, how)
         processes.close(worker)
 
-    def let_out(self, worker: WorkerProcess) -> None:
-        """A warm worker leaves this script alive, to serve as another one."""
+    def let_out(self, worker: WorkerProcess, how: str) -> None:
+        """A warm worker leaves this script alive, to serve as another one.
+
+        The script tells of it as of one that is killed: whether it may stay warm is no part of it.
+        """
         self._poller.unregister(worker.fd)
         del self._by_fd[worker.fd]
         self.everyone.remove(worker)
-        self.record("ended", worker.who, "returned")
+        self.record("ended", worker.who, how)
 
     def _drain(self, worker: WorkerProcess) -> None:
         worker.end.setblocking(False)
