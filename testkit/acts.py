@@ -313,15 +313,12 @@ class Actor:
         """Let them race, until each has come to rest."""
         stage = self.stage
         movers = [self._moving(label) for label in act.workers]
-        stage.page.turnstile = True
-        try:
+        with stage.race():
             for worker in movers:
                 for thread, rest in list(worker.rests.items()):
                     if rest.wait in ("held", "returned", "lock"):
                         worker.answer(thread, "go", armed=worker.holds)
-            stage.settle(*movers)
-        finally:
-            stage.page.turnstile = not stage.page.virtual
+            stage.settle_race(*movers)
         for worker in movers:
             stage.record("settled", worker.who, worker.state(stage.now_ns()))
 

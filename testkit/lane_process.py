@@ -285,7 +285,7 @@ class _Lane:
         if one.ended:
             return
         if self._may_stay_warm(one):
-            stage.let_out(one)
+            stage.let_out(one, how)
             self._pool.append(one)
         else:
             processes.kill(one)
@@ -314,6 +314,7 @@ class _Lane:
             fields = (life.who, life.name, life.job, life.db, life.log, life.slot, life.argument)
             one.holds.clear()
             one.passed.clear()
+            one.let_go = -1  # arrivals are counted anew
             one.label, one.life = label, life
             one.answer(thread, ("again", fields), armed=[("start", None, "before")])
             return one

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
@@ -161,12 +162,15 @@ class LiveStage:
         self.record("ended", worker.who, how)
         processes.close(worker)
 
-    def let_out(self, worker: WorkerProcess) -> None:
-        """A warm worker leaves this script alive, to serve as another one."""
+    def let_out(self, worker: WorkerProcess, how: str) -> None:
+        """A warm worker leaves this script alive, to serve as another one.
+
+        The script tells of it as of one that is killed: whether it may stay warm is no part of it.
+        """
         self._poller.unregister(worker.fd)
         del self._by_fd[worker.fd]
         self.everyone.remove(worker)
-        self.record("ended", worker.who, "returned")
+        self.record("ended", worker.who, how)
 
     def _drain(self, worker: WorkerProcess) -> None:
         worker.end.setblocking(False)
@@ -238,6 +242,7 @@ class LiveStage:
             if self.serve(pause_ms):
                 continue
             pause_ms = next(patience, _PATIENCE_MS[-1])
+            self.try_again(*movers)
             for worker in movers:
                 if not worker.settled:
                     self._look_from_outside(worker, lasting=real_monotonic() > lasting)
@@ -245,6 +250,41 @@ class LiveStage:
                 busy = [worker for worker in movers if not worker.settled]
                 raise processes.unsettled(busy, deadline_s=self._deadline_s)
         self._look(*movers)
+
+    @contextmanager
+    def race(self) -> Iterator[None]:
+        """Several move at once: each commit waits for its turn."""
+        self._turn = None  # whoever kept one waits for the write lock, which he has half
+        self.page.turnstile = True
+        try:
+            yield
+        finally:
+            self.page.turnstile = not self.page.virtual
+
+    def settle_race(self, *movers: WorkerProcess) -> None:
+        """Serve racers until all are at rest, and who waits for the write lock can't get it.
+
+        He is let try again while others move, and once more when the last of them has come to
+        rest: then whoever has the lock is held, stopped or no racer. Raises `Unsettled`.
+        """
+        self.settle(*movers)
+        count = -1
+        while len(self.rows) > count and self.try_again(*movers):
+            count = len(self.rows)
+            self.settle(*movers)
+
+    def try_again(self, *movers: WorkerProcess) -> bool:
+        """In a race: whoever waits for the write lock is let try again; False: nobody does."""
+        waiting = [
+            (worker, thread)
+            for worker in movers
+            if self.page.turnstile and not worker.stopped
+            for thread, rest in worker.rests.items()
+            if rest.wait == "lock"
+        ]
+        for worker, thread in waiting:
+            worker.answer(thread, "go", armed=worker.holds)
+        return bool(waiting)
 
     def serve(self, timeout_ms: float) -> bool:
         """Handle whatever messages are there, waiting at most that long for one."""

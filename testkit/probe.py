@@ -24,7 +24,7 @@ from .channel import Channel, Wait, thread_name
 from .clock import ClockPage, real_sleep
 from .sql_text import Sql, attached_as, read_sql_bytes
 
-#: On the wall clock, a statement that has slept this long for the write lock is at rest.
+#: Where several move at once, who has slept this long for the write lock is at rest.
 _LOCK_WAIT_US: Final = 100_000
 
 
@@ -346,20 +346,28 @@ class Probe:
         channel = self._channel
         if not channel.alive or not self.armed:
             real_sleep(microseconds / 1e6)
-        elif self._page.turnstile:
+        elif self._page.turnstile and not self._page.virtual:
             self._sleep_for_real(microseconds)
+        elif self._page.turnstile and self._count_slept(microseconds) < _LOCK_WAIT_US:
+            real_sleep(microseconds / 1e6)
         else:
+            # In a race the lane lets it try again from time to time: it sleeps for real anew.
+            self._slept[_thread.get_ident()] = 0
             until_ns = self._page.now_ns() + microseconds * 1000
             channel.ask("wait", microseconds, wait="lock", until_ns=until_ns)
 
-    def _sleep_for_real(self, microseconds: int) -> None:
-        """Where several move at once, SQLite tries again by itself.
+    def _count_slept(self, microseconds: int) -> int:
+        me = _thread.get_ident()
+        slept = self._slept[me] = self._slept.get(me, 0) + microseconds
+        return slept
 
-        After a while that is a known wait on the wall clock: whoever has the lock doesn't move.
+    def _sleep_for_real(self, microseconds: int) -> None:
+        """On the wall clock SQLite tries again by itself.
+
+        After a while that is a known wait: whoever has the lock doesn't move.
         """
         me, channel = _thread.get_ident(), self._channel
-        slept = self._slept[me] = self._slept.get(me, 0) + microseconds
-        if slept >= _LOCK_WAIT_US and not self._page.virtual:
+        if self._count_slept(microseconds) >= _LOCK_WAIT_US:
             channel.waits[me] = Wait("lock", self._page.now_ns() + microseconds * 1000)
             channel.tell_if_settled()
         real_sleep(microseconds / 1e6)

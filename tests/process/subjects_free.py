@@ -52,3 +52,44 @@ class RacingRollback(Racing):
 
 class RacingOnTheWall(Racing):
     clock = "wall"
+
+
+class Owning(Racing):
+    """One that may keep the write lock, and racers that need it."""
+
+    patience_s = 30.0
+
+    def owns(self, worker: Worker) -> None:
+        connection = sqlite3.connect(worker.db, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE jobs SET note = ? WHERE id = 'b'", (f"{worker.name} b",))
+        worker.point("owns")
+        connection.execute("COMMIT")
+
+    def wants(self, worker: Worker) -> None:
+        connection = sqlite3.connect(worker.db, isolation_level=None, timeout=self.patience_s)
+        connection.execute("UPDATE jobs SET note = ? WHERE id = 'a'", (worker.name,))
+
+    def wants_in_thread(self, worker: Worker) -> None:
+        thread = threading.Thread(target=self.wants, args=(worker,))
+        thread.start()
+        thread.join()
+
+    def reads(self, worker: Worker) -> None:
+        connection = sqlite3.connect(worker.db, isolation_level=None)
+        connection.execute("BEGIN")
+        connection.execute("SELECT * FROM jobs").fetchall()
+        worker.point("owns")
+        connection.execute("COMMIT")
+
+
+class OwningRollback(Owning):
+    journal = "DELETE"
+
+
+class OwningOnTheWall(Owning):
+    clock = "wall"
+
+
+class Impatient(Owning):
+    patience_s = 0.05

@@ -58,6 +58,20 @@ def test_a_hundred_scripts_repeat_exactly(lane: Lane) -> None:
         assert difference(first.history, second.history) is None
 
 
+def test_what_warm_workers_did_before_does_not_show(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    waits = "submit r1; spawn A; until A sql:UPDATE runs after; stop A; expire; spawn B; run B"
+    ends = "spawn C; run B; run B; advance 11s; run B; run C; heal; drain"
+    kills = "submit r1; spawn A; until A effect:charge after; kill A; expire; spawn B; run B"
+    with lane_for(ReferenceSubject, tmp_path_factory.mktemp("warm"), workers="warm") as lane:
+        texts = [f"{waits}; {ends}", kills]
+        first = [play(lane, text) for text in texts]
+        for _ in range(3):
+            for text, history in zip(texts, first, strict=True):
+                assert difference(history, play(lane, text)) is None, text
+
+
 def test_threads_timers_and_loops_repeat_too(tmp_path_factory: pytest.TempPathFactory) -> None:
     with lane_for(Waiting, tmp_path_factory.mktemp("waiting")) as lane:
         for text in (
