@@ -14,6 +14,7 @@ from .livestage import LiveStage, alive
 from .processes import WorkerProcess
 from .script_text import format_action
 from .subject import Declaration
+from .turnstile import race, settle_race
 from .worker import Life
 
 #: How often time may fire a timer within one `advance` before we call it a runaway.
@@ -313,12 +314,12 @@ class Actor:
         """Let them race, until each has come to rest."""
         stage = self.stage
         movers = [self._moving(label) for label in act.workers]
-        with stage.race():
+        with race(stage):
             for worker in movers:
                 for thread, rest in list(worker.rests.items()):
                     if rest.wait in ("held", "returned", "lock"):
                         worker.answer(thread, "go", armed=worker.holds)
-            stage.settle_race(*movers)
+            settle_race(stage, *movers)
         for worker in movers:
             stage.record("settled", worker.who, worker.state(stage.now_ns()))
 

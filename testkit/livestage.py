@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
@@ -21,7 +20,7 @@ from .messages import checked
 from .observer import ObserverClient, ObserverFailed
 from .processes import Rest, WorkerProcess
 from .provider import Provider
-from .turnstile import Turnstile
+from .turnstile import Turnstile, try_again
 from .walindex import WalIndex
 
 #: A pattern as it travels: name, ordinal, phase.
@@ -67,7 +66,7 @@ class LiveStage:
         self._by_fd: dict[int, WorkerProcess] = {}
         self._poller = select.poll()
         self._arrivals = 0
-        self._turnstile: Final = Turnstile()
+        self.turnstile: Final = Turnstile()
         self._boundary: Final = Boundary(provider, record=self.record, arrival=self._arrive)
 
     # -- events ------------------------------------------------------------------------------
@@ -156,9 +155,9 @@ class LiveStage:
             del self._by_fd[worker.fd]
         worker.rests.clear()
         logs.trim(worker.life.log)
-        if self._turnstile.is_free_for(worker):
+        if self.turnstile.is_free_for(worker):
             self.observe(worker.who)  # before the next turn; in another's, what is there is theirs
-        self._turnstile.give_back(worker)
+        self.turnstile.give_back(worker)
         self.record("ended", worker.who, how)
         processes.close(worker)
 
@@ -242,7 +241,7 @@ class LiveStage:
             if self.serve(pause_ms):
                 continue
             pause_ms = next(patience, _PATIENCE_MS[-1])
-            self.try_again(*movers)
+            try_again(self.page, *movers)
             for worker in movers:
                 if not worker.settled:
                     self._look_from_outside(worker, lasting=real_monotonic() > lasting)
@@ -250,41 +249,6 @@ class LiveStage:
                 busy = [worker for worker in movers if not worker.settled]
                 raise processes.unsettled(busy, deadline_s=self._deadline_s)
         self._look(*movers)
-
-    @contextmanager
-    def race(self) -> Iterator[None]:
-        """Several move at once: each commit waits for its turn."""
-        self._turn = None  # whoever kept one waits for the write lock, which he has half
-        self.page.turnstile = True
-        try:
-            yield
-        finally:
-            self.page.turnstile = not self.page.virtual
-
-    def settle_race(self, *movers: WorkerProcess) -> None:
-        """Serve racers until all are at rest, and who waits for the write lock can't get it.
-
-        He is let try again while others move, and once more when the last of them has come to
-        rest: then whoever has the lock is held, stopped or no racer. Raises `Unsettled`.
-        """
-        self.settle(*movers)
-        count = -1
-        while len(self.rows) > count and self.try_again(*movers):
-            count = len(self.rows)
-            self.settle(*movers)
-
-    def try_again(self, *movers: WorkerProcess) -> bool:
-        """In a race: whoever waits for the write lock is let try again; False: nobody does."""
-        waiting = [
-            (worker, thread)
-            for worker in movers
-            if self.page.turnstile and not worker.stopped
-            for thread, rest in worker.rests.items()
-            if rest.wait == "lock"
-        ]
-        for worker, thread in waiting:
-            worker.answer(thread, "go", armed=worker.holds)
-        return bool(waiting)
 
     def serve(self, timeout_ms: float) -> bool:
         """Handle whatever messages are there, waiting at most that long for one."""
@@ -372,7 +336,7 @@ class LiveStage:
             name, connection, txn, wrote = payload
             worker.let_go = self._arrivals
             self.observe(who, name, connection, txn, wrote=wrote)
-            self._turnstile.give_back(worker)
+            self.turnstile.give_back(worker)
             worker.answer(thread, True)
         elif kind in ("hold", "returned") or (kind == "wait" and not dead):
             self._rest(worker, thread, kind, payload)
@@ -384,9 +348,9 @@ class LiveStage:
         elif kind == "line":
             processes.take_line(worker, thread, timekeeper=payload == TIMEKEEPER)
         elif kind == "turn":
-            self._turnstile.ask(worker, thread)
+            self.turnstile.ask(worker, thread)
         elif kind == "no-commit":
-            self._turnstile.give_back(worker)
+            self.turnstile.give_back(worker)
             worker.answer(thread, True)
 
     def _take_in(self, worker: WorkerProcess, rows: Sequence[Any]) -> None:

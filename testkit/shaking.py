@@ -16,6 +16,7 @@ from . import processes, script
 from .acts import Actor
 from .clock import real_monotonic
 from .processes import WorkerProcess
+from .turnstile import race, settle_race, try_again
 
 #: Real time between two blows, at most.
 _PAUSE_MS: Final = 15
@@ -34,7 +35,7 @@ def shake(
     counts = {"stops": 0, "kills": 0, "jumps": 0}
     stage.record("acted", f"free {' '.join(labels)}")
     stage.note(f"shaken for {duration_ms} ms of real time with seed {seed}")
-    with stage.race():
+    with race(stage):
         for label in labels:
             _go(actor.worker(label))
         end = real_monotonic() + duration_ms / 1000
@@ -42,12 +43,12 @@ def shake(
             pause = real_monotonic() + random.uniform(0, _PAUSE_MS) / 1000
             while (left := pause - real_monotonic()) > 0:
                 stage.serve(left * 1000)
-            stage.try_again(*stage.everyone)
+            try_again(stage.page, *stage.everyone)
             _blow(actor, random.choice(labels), random, counts, lease_ttl_ms)
         for worker in list(stage.workers.values()):
             if worker.stopped and not worker.ended:
                 _wake(actor, worker)
-        stage.settle_race(*(one for one in stage.everyone if not one.ended))
+        settle_race(stage, *(one for one in stage.everyone if not one.ended))
     return counts
 
 

@@ -1,14 +1,22 @@
 """In the lane: several movers, one commit at a time.
 
 Who is about to commit asks for the turn, and has it until the observer has read what it changed:
-so every commit has its author though several workers race.
+so every commit has its author though several workers race. Who waits for the write lock meanwhile
+is let try again, as SQLite would do by itself.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from .clock import ClockPage
 from .processes import WorkerProcess
+
+if TYPE_CHECKING:
+    from .livestage import LiveStage
 
 
 class Turnstile:
@@ -17,6 +25,10 @@ class Turnstile:
     def __init__(self) -> None:
         self._turn: WorkerProcess | None = None
         self._queue: deque[tuple[WorkerProcess, int]] = deque()
+
+    def reset(self) -> None:
+        """Nobody has the turn: whoever kept one waits for the write lock, which he has half."""
+        self._turn = None
 
     def is_free_for(self, worker: WorkerProcess) -> bool:
         """Whether it is nobody else's turn."""
@@ -39,3 +51,41 @@ class Turnstile:
             if not worker.ended:
                 self._turn = worker
                 worker.answer(thread, True)
+
+
+@contextmanager
+def race(stage: LiveStage) -> Iterator[None]:
+    """Several move at once: each commit waits for its turn."""
+    stage.turnstile.reset()
+    stage.page.turnstile = True
+    try:
+        yield
+    finally:
+        stage.page.turnstile = not stage.page.virtual
+
+
+def settle_race(stage: LiveStage, *movers: WorkerProcess) -> None:
+    """Serve racers until all are at rest, and who waits for the write lock can't get it.
+
+    He is let try again while others move, and once more when the last of them has come to rest:
+    then whoever has the lock is held, stopped or no racer. Raises `Unsettled`.
+    """
+    stage.settle(*movers)
+    count = -1
+    while len(stage.rows) > count and try_again(stage.page, *movers):
+        count = len(stage.rows)
+        stage.settle(*movers)
+
+
+def try_again(page: ClockPage, *movers: WorkerProcess) -> bool:
+    """In a race: whoever waits for the write lock is let try again; False: nobody does."""
+    waiting = [
+        (worker, thread)
+        for worker in movers
+        if page.turnstile and not worker.stopped
+        for thread, rest in worker.rests.items()
+        if rest.wait == "lock"
+    ]
+    for worker, thread in waiting:
+        worker.answer(thread, "go", armed=worker.holds)
+    return bool(waiting)
