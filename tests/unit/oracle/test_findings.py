@@ -1039,14 +1039,17 @@ def test_a_lease_that_came_with_its_columns_is_a_grace_for_who_was_there_before(
     s = Story()
     s.spawn("A#1", "B#1")
     s.submit()
+    submitted = s.events[-1]
     s.claim("B#1")
     granted = s.events[-1]
-    assert isinstance(granted, Commit)
-    bare = tuple(
-        replace(one, old={"id": "r1", "status": "queued"}) if one.table == "runs" else one
-        for one in granted.changes
+    assert isinstance(submitted, Commit) and isinstance(granted, Commit)  # noqa: PT018
+    bare = {"id": "r1", "status": "queued"}
+    first = tuple(replace(one, new=bare) for one in submitted.changes)
+    s.events[submitted.n - 1] = replace(submitted, changes=first)
+    then = tuple(
+        replace(one, old=bare) if one.table == "runs" else one for one in granted.changes
     )
-    s.events[-1] = replace(granted, changes=bare)
+    s.events[granted.n - 1] = replace(granted, changes=then)
     s.start_step("A#1")
     assert s.titles(drained=False) == []
 
