@@ -30,7 +30,7 @@ class Settings:
     hooks: bool
     sweep: Literal["cheap", "full", "off"] = "cheap"
     explore: int | None = None
-    soak: float | None = None
+    soak: float | int | None = None  # seconds, or a count of runs
     report: Path | None = None
 
 

@@ -37,11 +37,11 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _duration(text: str) -> float:
-    """`30s`, `5m`: seconds."""
-    from .soaking import seconds
+def _soak(text: str) -> float | int:
+    """`30s`, `5m`: seconds; `1000`: runs."""
+    from .soaking import amount
 
-    return seconds(text)
+    return amount(text)
 
 
 def _count(text: str) -> int:
@@ -111,10 +111,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--leasecheck-soak",
-        type=_duration,
-        metavar="30s",
-        help="let many workers race for many runs for so long, while random ones are stopped,"
-        " continued and killed; then heal, drain and judge",
+        type=_soak,
+        metavar="30s|N",
+        help="let many workers race for many runs for so long, or for N runs at once, while random"
+        " ones are stopped, continued and killed; then heal, drain and judge",
     )
     group.addoption(
         "--leasecheck-replay",

@@ -31,13 +31,18 @@ def soak_group() -> Group:
     return Group(SOAK, (Scenario("free", story, _PLAIN, ()),), item=_item)
 
 
-def seconds(text: str) -> float:
-    """A duration like `30s`, `5m`, `500ms`. Raises `ArgumentTypeError`."""
+def amount(text: str) -> float | int:
+    """A duration like `30s`, `5m`, `500ms` in seconds, or a count of runs like `1000`, as int.
+
+    Raises `ArgumentTypeError`.
+    """
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
     for unit in ("ms", "s", "m", "h"):
         number = text.removesuffix(unit)
         if number != text and number.isdecimal() and int(number) > 0:
             return int(number) * _UNITS[unit]
-    raise ArgumentTypeError(f"{text!r} is no duration; write 30s, 5m or 1h")
+    raise ArgumentTypeError(f"{text!r} is no duration; write 30s, 5m or 1h, or how many runs")
 
 
 def _item(parent: pytest.Collector, scenario: Scenario) -> pytest.Item:
@@ -62,11 +67,20 @@ class SoakItem(ScenarioItem):
         def told(so_far: Soaked) -> None:
             nonlocal soaked
             soaked = so_far
-            progress.line(f"soaked for {so_far.seconds:.0f} s: {so_far}")
+            line = f"soaked for {so_far.seconds:.0f} s: {so_far}"
+            if so_far.doing:
+                progress.maybe(f"{line}; {so_far.doing}")
+            else:
+                progress.line(line)
 
         try:
             lane = lanes.lane_for(subject.subject)
-            soaked = soak(lane, seconds=runtime.settings.soak or 0, seed=seed, told=told)
+            asked = runtime.settings.soak or 0.0
+            soaked = (
+                soak(lane, seconds=0, seed=seed, told=told, runs=asked, rounds=1)
+                if isinstance(asked, int)
+                else soak(lane, seconds=asked, seed=seed, told=told)
+            )
         except LeasecheckError as error:
             pytest.fail(f"after {soaked}: {error}", pytrace=False)
         finally:

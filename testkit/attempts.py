@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from . import footprints as facts
-from .authors import names_row, names_run, names_value
+from .authors import names_value
 from .history import (
     Commit,
     EffectAnswered,
@@ -26,6 +26,7 @@ from .history import (
     RolledBack,
     Statement,
 )
+from .naming import Naming
 from .rows import rows_of_runs
 from .subject import Declaration
 from .verdict import Act, Attempt, Tenure
@@ -130,7 +131,7 @@ class _Attempts:
             self._runs_of.setdefault(tenure.who, set()).add(tenure.run_id)
         #: Runs that anybody ever held.
         self._held: Final = {run for run, _ in owned.by_number}
-        self._rows: Final = rows_of_runs(history, declaration, self._held)
+        self._naming: Final = Naming(self._held, rows_of_runs(history, declaration, self._held))
 
     def find(self) -> tuple[Attempt, ...]:
         txns = self._transactions()
@@ -255,10 +256,9 @@ class _Attempts:
     def _concerns(self, event: Statement, over: _Over) -> bool:
         """Whether a statement is about the run of a tenure that is over, and from that tenure."""
         tenure = over.tenure
-        named = self._names_run(event, tenure.run_id)
-        if not named and any(
-            self._names_run(event, other) for other in self._held if other != tenure.run_id
-        ):
+        names = self._naming.named_by(event)
+        named = tenure.run_id in names
+        if names and not named:
             return False  # its worker has, or had, other runs, under the same owner perhaps
         if over.again is not None and event.n > over.again.since:
             return self._names_tenure(event.sql, tenure) and (
@@ -274,13 +274,6 @@ class _Attempts:
             )  # fmt: skip
         # a runtime with one lease in all, or that goes by a number of its own
         return len(self._runs_of[event.who]) == 1 and event.rows is not None and event.rows > 0
-
-    def _names_run(self, event: Statement, run_id: str) -> bool:
-        """Whether a statement names a run, by its id or by the key of its row."""
-        if names_run(event, run_id):
-            return True
-        rows = self._rows.get((event.table.lower(), run_id), {})
-        return any(names_row(event.sql, key, row) for key, row in rows.items())
 
     def _names_tenure(self, sql: str, tenure: Tenure) -> bool:
         owner, spec = tenure.owner, self._lease

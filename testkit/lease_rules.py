@@ -20,7 +20,7 @@ from .sentences import (
     victims_of,
 )
 from .tenancy import IN_GAP
-from .verdict import Finding
+from .verdict import Finding, Tenure
 
 
 def tokens(given: Facts) -> Iterator[Finding]:
@@ -125,7 +125,7 @@ def strangers_writes(given: Facts) -> Iterator[Finding]:
             continue
         holder = given.owned.tenure(act.run_id, act.holder)
         tables = dict.fromkeys(one.table for one in touch.changes if one.table in own)
-        if holder is None or not tables or not act.who:
+        if holder is None or not tables or not act.who or _came_with_its_columns(given, holder):
             continue
         text = (
             f"{act.who}, which never had a lease on run {act.run_id!r}, wrote to its"
@@ -134,6 +134,23 @@ def strangers_writes(given: Facts) -> Iterator[Finding]:
         )
         yield Finding("V7", "a run was written without its lease", text, act.run_id, act.who,
                       (holder.who,), (holder.since, act.n))  # fmt: skip
+
+
+def _came_with_its_columns(given: Facts, holder: Tenure) -> bool:
+    """Whether the commit that granted a lease is the one that brought the leases' columns.
+
+    Such a lease is a grace for whoever was at work before there were any (second seed, "The grace
+    lease at migration"): it knows of none, and its writes are what the grace is for.
+    """
+    lease = given.declaration.runs.lease
+    column = lease.owner or (lease.expires_at if isinstance(lease.expires_at, str) else None)
+    table = lease.table or given.declaration.runs.table
+    return column is not None and any(
+        change.table == table and change.old is not None and column not in change.old
+        for act, touch in acts_of(given)
+        if act.n == holder.since
+        for change in touch.changes
+    )
 
 
 def late_writes(given: Facts) -> Iterator[Finding]:

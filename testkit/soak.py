@@ -26,6 +26,8 @@ RUNS: Final = 40
 ROUND_S: Final = 3.0
 #: A pass over all runs may take a worker so long.
 DEADLINE_S: Final = 120.0
+#: Submitting many runs takes seconds: every so many are told.
+_SUBMITTED_TOLD: Final = 250
 #: Workers that a drain may need: a run may have to wait out one lease after the other.
 _DRAINERS: Final = 12
 
@@ -43,6 +45,8 @@ class Soaked:
     interruptions: int = 0
     reconciliations: int = 0
     seconds: float = 0.0
+    #: What the present round is doing; empty between rounds.
+    doing: str = ""
     blows: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     failed: list[Judged] = field(default_factory=list)
@@ -71,11 +75,17 @@ def soak(
 ) -> Soaked:
     """Soak for so many seconds of real time, or so many rounds; stops at the first failure.
 
-    The lane's `deadline_s` should be `DEADLINE_S`. Raises `LeasecheckError`.
+    `told` hears of each step of a round (`Soaked.doing`) and of its end. The lane's `deadline_s`
+    should be `DEADLINE_S`. Raises `LeasecheckError`.
     """
     random = Random(seed)
     soaked = Soaked(seed)
     started = time.monotonic()
+
+    def doing(what: str) -> None:
+        soaked.doing, soaked.seconds = what, time.monotonic() - started
+        told(soaked)
+
     while not soaked.failed and (
         soaked.rounds < rounds
         if rounds is not None
@@ -83,9 +93,11 @@ def soak(
     ):
         left = seconds - (time.monotonic() - started)
         shaken_s = max(0.2, min(ROUND_S, left)) if rounds is None else ROUND_S
-        _round(lane, soaked, random.randrange(1 << 32), workers=workers, runs=runs, for_s=shaken_s)
-        soaked.seconds = time.monotonic() - started
-        told(soaked)
+        _round(
+            lane, soaked, random.randrange(1 << 32), workers=workers, runs=runs, for_s=shaken_s,
+            doing=doing,
+        )  # fmt: skip
+        doing("")
     return soaked
 
 
@@ -105,17 +117,31 @@ def _fair(verdict: Verdict) -> Verdict:
     return replace(verdict, findings=findings, outcome=outcome)
 
 
-def _round(lane: Lane, soaked: Soaked, seed: int, *, workers: int, runs: int, for_s: float) -> None:
+def _round(
+    lane: Lane,
+    soaked: Soaked,
+    seed: int,
+    *,
+    workers: int,
+    runs: int,
+    for_s: float,
+    doing: Callable[[str], None],
+) -> None:
     labels = [f"W{number}" for number in range(1, workers + 1)]
     stage = lane.open_stage(name="soak")
     try:
         for number in range(1, runs + 1):
+            if number % _SUBMITTED_TOLD == 0:
+                doing(f"{number} of {runs} runs submitted")
             stage.submit(f"run-{number}")
+        doing(f"{workers} workers race for {runs} runs")
         for label in labels:
             stage.spawn(label)
         soaked.blows.update(lane.shake(labels, duration_ms=round(for_s * 1000), seed=seed))
+        doing("healing and draining")
         stage.heal()
         stage.drain(_DRAINERS)
+        doing("judging")
     finally:
         history = stage.close()
     assert history is not None

@@ -71,6 +71,8 @@ def test_saved_failure_is_tried_first_and_forgotten_once_it_is_mended(
 def test_soak_takes_a_duration_and_tells_what_it_did(consumer: pytest.Pytester) -> None:
     result = leasecheck(consumer, "--leasecheck-soak=300ms", "leasecheck/soak")
     result.stdout.fnmatch_lines("soaked * rounds, 40 runs *; verdicts: * (seed *)")
+    result = leasecheck(consumer, "--leasecheck-soak=55", "leasecheck/soak")
+    result.stdout.fnmatch_lines("soaked * 1 rounds, 55 runs *; verdicts: * (seed *)")
     result = leasecheck(consumer, "--leasecheck-soak=long")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines("*'long' is no duration; write 30s, 5m or 1h")
+    result.stderr.fnmatch_lines("*'long' is no duration; write 30s, 5m or 1h, or how many runs")

@@ -174,7 +174,12 @@ def test_exploration_leaves_the_queue_alone_and_repeats_under_its_seed(lane_of: 
 
 
 def test_soak_ends_with_a_verdict(lane_of: LaneOf) -> None:
-    soaked = soak.soak(lane_of(Queue, deadline_s=60.0), seconds=0.5, seed=3, workers=4, runs=12)
+    told: list[str] = []
+    soaked = soak.soak(
+        lane_of(Queue, deadline_s=60.0), seconds=0.5, seed=3, workers=4, runs=12,
+        told=lambda so_far: told.append(so_far.doing),
+    )  # fmt: skip
+    assert told == ["4 workers race for 12 runs", "healing and draining", "judging", ""]
     assert soaked.rounds == 1
     assert dict(soaked.outcomes) == {"pass": 1}, [one.kinds for one in soaked.failed]
     assert soaked.blows.total() > 0

@@ -26,7 +26,7 @@ def test_readme_is_short_and_has_the_two_lines() -> None:
     # .ci/run runs these, in this order, in a fresh environment.
     assert [line.split(" && ")[-1] for line in lines if line.startswith("python3 -m venv")] == [
         ".venv/bin/pytest --leasecheck --leasecheck-subject=reference leasecheck",
-        ".venv/bin/pytest",
+        ".venv/bin/pytest -n auto",
     ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_leasecheck.testkit.advice import ADVICE
-from pytest_leasecheck.testkit.history import Settled
+from pytest_leasecheck.testkit.history import Commit, Settled
 from pytest_leasecheck.testkit.invariants import TITLES
 from pytest_leasecheck.testkit.subject import Counter
 
@@ -1033,6 +1033,25 @@ def test_what_only_the_holder_may_write_is_not_written_by_a_stranger_meanwhile()
     assert (finding.invariant, finding.title, finding.culprit, finding.victims) == (
         "V7", "a run was written without its lease", "B#1", ("A#1",)
     )  # fmt: skip
+
+
+def test_a_lease_that_came_with_its_columns_is_a_grace_for_who_was_there_before():
+    s = Story()
+    s.spawn("A#1", "B#1")
+    s.submit()
+    submitted = s.events[-1]
+    s.claim("B#1")
+    granted = s.events[-1]
+    assert isinstance(submitted, Commit) and isinstance(granted, Commit)  # noqa: PT018
+    bare = {"id": "r1", "status": "queued"}
+    first = tuple(replace(one, new=bare) for one in submitted.changes)
+    s.events[submitted.n - 1] = replace(submitted, changes=first)
+    then = tuple(
+        replace(one, old=bare) if one.table == "runs" else one for one in granted.changes
+    )
+    s.events[granted.n - 1] = replace(granted, changes=then)
+    s.start_step("A#1")
+    assert s.titles(drained=False) == []
 
 
 @pytest.mark.parametrize("lapsed", [True, False])
