@@ -257,7 +257,6 @@ class LiveStage:
     @contextmanager
     def race(self) -> Iterator[None]:
         """Several move at once: each commit waits for its turn."""
-        self._turn = None  # whoever kept one waits for the write lock, which he has half
         self.page.turnstile = True
         try:
             yield
