@@ -66,7 +66,7 @@ class LiveStage:
         self._by_fd: dict[int, WorkerProcess] = {}
         self._poller = select.poll()
         self._arrivals = 0
-        self.turnstile: Final = Turnstile()
+        self._turnstile: Final = Turnstile()
         self._boundary: Final = Boundary(provider, record=self.record, arrival=self._arrive)
 
     # -- events ------------------------------------------------------------------------------
@@ -155,9 +155,9 @@ class LiveStage:
             del self._by_fd[worker.fd]
         worker.rests.clear()
         logs.trim(worker.life.log)
-        if self.turnstile.is_free_for(worker):
+        if self._turnstile.is_free_for(worker):
             self.observe(worker.who)  # before the next turn; in another's, what is there is theirs
-        self.turnstile.give_back(worker)
+        self._turnstile.give_back(worker)
         self.record("ended", worker.who, how)
         processes.close(worker)
 
@@ -336,7 +336,7 @@ class LiveStage:
             name, connection, txn, wrote = payload
             worker.let_go = self._arrivals
             self.observe(who, name, connection, txn, wrote=wrote)
-            self.turnstile.give_back(worker)
+            self._turnstile.give_back(worker)
             worker.answer(thread, True)
         elif kind in ("hold", "returned") or (kind == "wait" and not dead):
             self._rest(worker, thread, kind, payload)
@@ -348,9 +348,9 @@ class LiveStage:
         elif kind == "line":
             processes.take_line(worker, thread, timekeeper=payload == TIMEKEEPER)
         elif kind == "turn":
-            self.turnstile.ask(worker, thread)
+            self._turnstile.ask(worker, thread)
         elif kind == "no-commit":
-            self.turnstile.give_back(worker)
+            self._turnstile.give_back(worker)
             worker.answer(thread, True)
 
     def _take_in(self, worker: WorkerProcess, rows: Sequence[Any]) -> None:

@@ -26,10 +26,6 @@ class Turnstile:
         self._turn: WorkerProcess | None = None
         self._queue: deque[tuple[WorkerProcess, int]] = deque()
 
-    def reset(self) -> None:
-        """Nobody has the turn: whoever kept one waits for the write lock, which he has half."""
-        self._turn = None
-
     def is_free_for(self, worker: WorkerProcess) -> bool:
         """Whether it is nobody else's turn."""
         return self._turn is None or self._turn is worker
@@ -56,7 +52,6 @@ class Turnstile:
 @contextmanager
 def race(stage: LiveStage) -> Iterator[None]:
     """Several move at once: each commit waits for its turn."""
-    stage.turnstile.reset()
     stage.page.turnstile = True
     try:
         yield
