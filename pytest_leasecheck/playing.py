@@ -145,7 +145,9 @@ class Player:
         answers = hook.pytest_leasecheck_invariants(config=self._config)
         added = (invariant for answer in answers for invariant in answer)
         failed = result.error
-        for invariant in (*scenario.also, *added):
+        # What a scenario adds is about the whole of its script; one that broke off shows nothing.
+        also = scenario.also if result.error is None else ()
+        for invariant in (*also, *added):
             try:
                 verdict = _with(verdict, tuple(invariant(history, verdict)))
             except Exception as fault:
