@@ -40,6 +40,7 @@ def test_tutorial_comes_out_as_it_is_shown(
 ) -> None:
     for name in ("PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")  # xdist's workers have another, and a timeline is as wide
     code = "\n\n".join(block.text for block in page if block.language == "python")
     pytester.makepyfile(tinyqueue=code)
     lost, mended = runs_of(page)
