@@ -199,7 +199,10 @@ class Probe:
     def _after(self, connection: _Connection, statement: int) -> None:
         channel, library = self._channel, self._library
         if not connection.committing and library.sqlite3_expired(statement):
-            return  # the schema had changed; SQLite prepares it anew, and runs it without a STMT
+            # The schema had changed: SQLite prepares it anew and runs it without a STMT. It looks
+            # at its clock for the second beginning too: that is no look of the statement's own.
+            self._looks[_thread.get_ident()] = -1
+            return
         self._note_now()
         sql, ordinal, txn, begins = connection.open.pop(statement)
         connection.last = (statement, self._runs(statement))
