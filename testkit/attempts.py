@@ -134,6 +134,7 @@ class _Attempts:
         self._naming: Final = Naming(self._held, rows_of_runs(history, declaration, self._held))
 
     def find(self) -> tuple[Attempt, ...]:
+        """Every stale attempt of the history, in its order."""
         txns = self._transactions()
         acquired = {
             (act.who, act.run_id, act.n)

@@ -30,7 +30,6 @@ _RESTS: Final = ("hold", "returned", "effect", "lookup")
 _PATIENCE_MS: Final = (2, 5, 10, 20, 50)
 #: What may end by itself is called rest only when it has lasted this long.
 _LASTING_S: Final = 1.0
-
 #: How long real time passes between two looks where no commit is told.
 _BETWEEN_LOOKS_MS: Final = 25.0
 

@@ -139,6 +139,7 @@ class _Reader:
         self._known_schema = 0
 
     def open_same(self, path: str) -> None:
+        """Begin with a file of the very bytes that the last opened one had."""
         self.close()
         if not all(self._known.values()):  # a table that is read inside SQLite
             self.open(path, tuple(self._known), self._brief)
@@ -153,6 +154,7 @@ class _Reader:
         self._versions = (0, self._known_schema)
 
     def open(self, path: str, tables: tuple[str, ...], brief: bool) -> tuple[list[str], Any]:
+        """Begin with a database: its schema, and the declared tables' rows by key."""
         self.close()
         self._path, self._brief = path, brief
         self._identity = _identity(path)
@@ -172,6 +174,7 @@ class _Reader:
         return schema, rows
 
     def read(self, certain: bool) -> list[WireChange]:
+        """What has changed since the last reading."""
         if _identity(self._path) != self._identity:
             raise sqlite3.OperationalError("the database file was deleted or replaced")
         try:
