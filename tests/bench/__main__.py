@@ -7,21 +7,28 @@ import json
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from .measuring import TINY, Counts, machine, measure, ratios
 from .page import PAGE, TARGETS, met, write
 
 
-def main() -> None:
-    """Measure everything once."""
+def asked(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Counts]:
+    """The options, and how often each way is played under them."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one object and write no page")
     parser.add_argument("--tiny", action="store_true", help="once each: shows that it works")
-    parser.add_argument("--rounds", type=int, default=Counts.rounds)
+    parser.add_argument("--rounds", type=int, help="how many rounds; more are steadier")
     parser.add_argument("--disk", default=".", help="a folder on a real disk, for the lease's cost")
-    options = parser.parse_args()
-    counts = TINY if options.tiny else Counts(rounds=options.rounds)
+    options = parser.parse_args(arguments)
+    counts = TINY if options.tiny else Counts()
+    return options, replace(counts, rounds=options.rounds or counts.rounds)
+
+
+def main() -> None:
+    """Measure everything once."""
+    options, counts = asked()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with (
         tempfile.TemporaryDirectory(dir=options.disk) as folder,
