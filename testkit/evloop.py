@@ -10,12 +10,12 @@ and a heartbeat on it, goes on. What it does not model: loops that are not built
 from __future__ import annotations
 
 import _thread
-import asyncio
 import contextlib
 import contextvars
 import os
 import select
 import selectors
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -59,7 +59,11 @@ class Loops:
     def install(self) -> None:
         """Replace the selector's sleep and, on a virtual clock, the loops' time."""
         loops, real_select = self, selectors.EpollSelector.select
-        real_close = selectors.EpollSelector.close
+        real_begin, real_close = selectors.EpollSelector.__init__, selectors.EpollSelector.close
+
+        def begin(self: selectors.EpollSelector) -> None:
+            loops.follow_clock()
+            real_begin(self)
 
         def waiting_select(self: selectors.EpollSelector, timeout: float | None = None) -> Any:
             if not loops._waits.channel.alive or (timeout is not None and timeout <= 0):
@@ -73,11 +77,17 @@ class Loops:
             real_close(self)
 
         patched: Any = selectors.EpollSelector
-        patched.select, patched.close = waiting_select, close
-        if self._waits.page.virtual:
+        patched.select, patched.close, patched.__init__ = waiting_select, close, begin
+
+    def follow_clock(self) -> None:
+        """On a virtual clock the loops' time is the stage's. Called before a loop has a selector.
+
+        A process that has no asyncio, which is a third of an interpreter's memory, gets none by us.
+        """
+        module = sys.modules.get("asyncio")
+        if module is not None and self._waits.page.virtual:
             page = self._waits.page
-            base: Any = asyncio.BaseEventLoop
-            base.time = lambda _loop: monotonic_ns(page) / 1e9
+            module.BaseEventLoop.time = lambda _loop: monotonic_ns(page) / 1e9
 
     def sleep(self, selector: Any, timeout: float | None, real_select: Any) -> Any:
         """Sleep until a descriptor is ready or the stage's clock has reached the timeout."""
@@ -112,6 +122,8 @@ async def carried(function: Callable[[], T]) -> T:
 
     By a thread of its own: held coroutines must not use up the loop's pool.
     """
+    import asyncio
+
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()

@@ -246,6 +246,7 @@ def live(
     try:
         guard.die_with_parent(parent_pid)
         os.setsid()
+        gc.freeze()  # what the lane has made since it last collected is nothing to look through
         gc.enable()  # the lane collects when it has time; the subject's is ordinary Python
         _redirect(life.log)
         channel.born(_only_line(end))

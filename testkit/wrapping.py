@@ -6,7 +6,6 @@ knows it by name. What it does not reach: names kept in default arguments, closu
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib
 from typing import Any
@@ -34,6 +33,8 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
     raw = owner.__dict__.get(last, None) if isinstance(owner, type) else None
     static = isinstance(raw, staticmethod | classmethod)
     real = getattr(owner, last)
+
+    import asyncio  # only who has something to wrap pays for it
 
     if asyncio.iscoroutinefunction(real):
 

@@ -31,7 +31,7 @@ def main() -> None:
     options, counts = asked()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with (
-        tempfile.TemporaryDirectory(dir=options.disk) as folder,
+        tempfile.TemporaryDirectory(dir=os.path.abspath(options.disk)) as folder,
         tempfile.TemporaryDirectory(dir=memory) as shared,
     ):
         found = measure(
