@@ -32,6 +32,7 @@ def start_lane(subject: Subject, *, settings: Settings, folder: Path) -> Lane:
         hooks=settings.hooks,
         deadline_s=settings.deadline_s,
         dies_with=_controller(),
+        number=_number(),
     )
     return Lane(subject, options=options)
 
@@ -39,6 +40,12 @@ def start_lane(subject: Subject, *, settings: Settings, folder: Path) -> Lane:
 def _controller() -> tuple[int, ...]:
     """In a worker of xdist its controller, which a worker outlives by seconds."""
     return (os.getppid(),) if "PYTEST_XDIST_WORKER" in os.environ else ()
+
+
+def _number() -> int:
+    """Which lane this is: of xdist's workers, from 0, else of whatever pytests there are."""
+    digits = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    return int(digits) if digits.isdecimal() else os.getpid()
 
 
 def draw_map(lanes: Lanes, subject: Subject) -> PointMap:

@@ -10,8 +10,8 @@ from . import processes, script
 from .clock import real_monotonic
 from .convergence import held_expiries_ns, unfinished_runs
 from .errors import NeverReached, StageError
-from .livestage import LiveStage, alive
-from .processes import WorkerProcess
+from .livestage import LiveStage
+from .processes import WorkerProcess, alive
 from .script_text import format_action
 from .subject import Declaration
 from .turnstile import race, settle_race

@@ -25,6 +25,7 @@ A class of one's own adds rules and invariants::
 
 from __future__ import annotations
 
+import os
 import tempfile
 import unittest
 from collections.abc import Callable
@@ -295,8 +296,9 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
     name = subject if isinstance(subject, str) else getattr(subject, "__name__", type(subject))
     own = {key: value for key, value in options.items() if key in ("most_workers", "confirms")}
     rest = {key: value for key, value in options.items() if key not in own}
-    folder = rest.pop("folder", None) or Path(tempfile.gettempdir()) / "leasecheck-explored"
-    attributes = {"subject": subject, "lane_options": LaneOptions(folder=folder, **rest), **own}
+    rest.setdefault("folder", Path(tempfile.gettempdir()) / "leasecheck-explored")
+    rest.setdefault("number", os.getpid())
+    attributes = {"subject": subject, "lane_options": LaneOptions(**rest), **own}
     machine: type[Races] = type(f"Races of {name}", (Races,), attributes)
     case: type[unittest.TestCase] = machine.TestCase
     case.tearDownClass = classmethod(lambda _cls: machine.close())  # type: ignore[assignment, method-assign]  # the lane is no example's

@@ -6,6 +6,7 @@ script that came of it.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -185,6 +186,7 @@ def smallest(lane: Lane, judged: Judged) -> Judged:
 def _open(machine: type[Explorer]) -> Lane:
     options = machine.lane_options
     if options is None:
-        options = LaneOptions(folder=Path(tempfile.mkdtemp(prefix="leasecheck-explored-")))
+        folder = Path(tempfile.mkdtemp(prefix="leasecheck-explored-"))
+        options = LaneOptions(folder=folder, number=os.getpid())
     subject: Subject | type[Subject] | str = machine.subject
     return Lane(subject, options=options)

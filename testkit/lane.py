@@ -25,6 +25,7 @@ from . import guard, lane_process
 from .declaration_json import declaration_to_json
 from .errors import LaneDied, NeverReached, StageError, Unsettled
 from .history import KINDS, Change, Commit, Event, Header, History
+from .placement import a_cpu
 from .script import Action, Script
 from .stage import Stage
 from .subject import Subject, declaration_of
@@ -43,6 +44,8 @@ class LaneOptions:
     `prepare`.
 
     The lane ends with the process that started it, and with each process of `dies_with`.
+    On a virtual clock it shares one processor with its workers when it is told which: `cpu`, or by
+    its `number` among lanes that play side by side, which get others while there are enough.
     `places` are where databases may lie, in order; after them comes the system's temporary folder.
     """
 
@@ -54,6 +57,7 @@ class LaneOptions:
     deadline_s: float = 10.0
     start_deadline_s: float = 60.0
     cpu: int | None = None
+    number: int | None = None
     dies_with: tuple[int, ...] = ()
     places: tuple[str, ...] = (SHARED_MEMORY,)
 
@@ -106,7 +110,7 @@ class Lane:
             attribution=options.attribution,
             deadline_s=options.deadline_s,
             start_deadline_s=options.start_deadline_s,
-            cpu=options.cpu,
+            cpu=_cpu(options) if virtual else None,
             dies_with=options.dies_with,
             mark=self._mark,
             work=self._work,
@@ -330,6 +334,11 @@ def _facts(facts: Mapping[str, Any], *, virtual: bool, work: str) -> Facts:
     return Facts(
         **facts, virtual=virtual, work=work, guarantees=tuple(guarantees), fallen=tuple(fallen)
     )
+
+
+def _cpu(options: LaneOptions) -> int | None:
+    by_number = options.cpu is None and options.number is not None
+    return a_cpu(options.number or 0) if by_number else options.cpu
 
 
 def _pipe() -> tuple[Any, Any]:

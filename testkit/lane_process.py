@@ -32,6 +32,7 @@ from .clock import ClockPage
 from .errors import NeverReached, StageError, SubjectError, Unsettled
 from .livestage import LiveStage
 from .observer import ObserverClient, ObserverFailed, start_observer
+from .placement import placement
 from .processes import WorkerProcess
 from .provider import Provider
 from .shaking import shake
@@ -71,9 +72,6 @@ def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
             spec.mark, folder_path=spec.work, parent_pid=parent_pid, others=spec.dies_with
         )
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if spec.cpu is not None:
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(0, {spec.cpu})
         lane = _Lane(connection, spec)
         lane.start()
         lane.serve()
@@ -94,6 +92,8 @@ class _Lane:
         self._connection: Final = connection
         self._spec: Final = spec
         self._page: Final = ClockPage(virtual=spec.virtual)
+        self._placement: Final = placement(spec.cpu)
+        self._placement.gather([os.getpid()])
         self._library = sqlite_api.load() if spec.hooks else None
         self._subject: Subject | None = None
         self._observer: ObserverClient | None = None
@@ -249,6 +249,7 @@ class _Lane:
             provider=Provider(spec.declaration.provider_fence),
             deadline_s=spec.deadline_s,
             by_move=spec.attribution == "move" or self._library is None,
+            placement=self._placement,
         )
         self._stage.tables = {table: dict(rows) for table, rows in tables.items()}
         self._actor = Actor(

@@ -9,7 +9,7 @@ counter puts all of it in order.
 from __future__ import annotations
 
 import select
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from . import logs, processes, quiet, wire
@@ -18,7 +18,8 @@ from .channel import TIMEKEEPER
 from .clock import ClockPage, real_monotonic
 from .messages import checked
 from .observer import ObserverClient, ObserverFailed
-from .processes import Rest, WorkerProcess
+from .placement import Placement
+from .processes import Rest, WorkerProcess, alive
 from .provider import Provider
 from .turnstile import Turnstile, try_again
 from .walindex import WalIndex
@@ -45,10 +46,12 @@ class LiveStage:
         provider: Provider,
         deadline_s: float,
         by_move: bool,
+        placement: Placement,
         db: str = "",
     ) -> None:
         self.page: Final = page
         self.provider: Final = provider
+        self.placement: Final = placement
         self._observer: Final = observer
         self._index: Final = WalIndex(db)
         self._deadline_s: Final = deadline_s
@@ -392,8 +395,3 @@ class LiveStage:
     def deliver(self, name: str) -> Iterator[WorkerProcess]:
         """What is under way for effects of this name arrives; yields who is answered by it."""
         return self._boundary.deliver(name, to=self.everyone)
-
-
-def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:
-    """Those that have not ended."""
-    return [worker for worker in workers if not worker.ended]

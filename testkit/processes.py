@@ -11,7 +11,7 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,6 +169,11 @@ def fork_worker(
     # A message comes in one piece or in several at once; half of one is no reason to wait.
     wire.set_timeouts(ours, timeout_s=_HALF_MESSAGE_S)
     return WorkerProcess(label=label, life=life, pid=pid, end=ours, fd=ours.fileno())
+
+
+def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:
+    """Those that have not ended."""
+    return [worker for worker in workers if not worker.ended]
 
 
 def stop(worker: WorkerProcess) -> bool:

@@ -7,6 +7,7 @@ is let try again, as SQLite would do by itself.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,12 +52,19 @@ class Turnstile:
 
 @contextmanager
 def race(stage: LiveStage) -> Iterator[None]:
-    """Several move at once: each commit waits for its turn."""
+    """Several move at once, wherever there is a processor: each commit waits for its turn."""
     stage.page.turnstile = True
+    stage.placement.spread(_pids(stage))
     try:
         yield
     finally:
+        stage.placement.gather(_pids(stage))
         stage.page.turnstile = not stage.page.virtual
+
+
+def _pids(stage: LiveStage) -> list[int]:
+    """The lane itself, for whoever is forked in a race, and everyone alive."""
+    return [os.getpid(), *(worker.pid for worker in stage.everyone if not worker.ended)]
 
 
 def settle_race(stage: LiveStage, *movers: WorkerProcess) -> None:

@@ -198,7 +198,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     with tempfile.TemporaryDirectory() as folder, importable():
-        lane_options = LaneOptions(folder=Path(folder), workers=options.workers)
+        # Those who run it twice at once give it two seeds.
+        lane_options = LaneOptions(
+            folder=Path(folder), workers=options.workers, number=options.seed
+        )
         with Lane(f"{__package__}.many:Many", options=lane_options) as lane:
             if options.skew:
                 bound = reference.skew_borne_ms(lane.subject.lease_ttl_ms)

@@ -90,7 +90,9 @@ def _true(count: int, *, seed: int, folder: Path) -> int:
 def _explore(subject: str, mutant: str, most: int, *, seed: int, folder: Path) -> Explored:
     """A lane for each mutant: warm workers keep what was put into them."""
     with importable():
-        lane = Lane(getattr(subjects, subject), options=LaneOptions(folder=folder, workers="warm"))
+        # Those who run it twice at once give it two seeds.
+        lane_options = LaneOptions(folder=folder, workers="warm", number=seed)
+        lane = Lane(getattr(subjects, subject), options=lane_options)
     with lane:
         (Path(lane.facts.work) / SWITCH).write_text(mutant, encoding="utf-8")
         return explore(lane, scripts=most, seed=seed, told_so_far=_progress(mutant or "none"))

@@ -18,6 +18,7 @@ from pytest_leasecheck.testkit import wire
 from pytest_leasecheck.testkit.clock import ClockPage
 from pytest_leasecheck.testkit.livestage import LiveStage
 from pytest_leasecheck.testkit.observer import ObserverClient
+from pytest_leasecheck.testkit.placement import placement
 from pytest_leasecheck.testkit.processes import WorkerProcess
 from pytest_leasecheck.testkit.provider import Provider
 from pytest_leasecheck.testkit.worker import Life
@@ -84,6 +85,7 @@ def stage(observer: Committed) -> LiveStage:
         provider=Provider("none"),
         deadline_s=2.0,
         by_move=False,
+        placement=placement(None),
     )
 
 
