@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
+import sys
 from typing import Any
 
 from . import names
@@ -34,9 +36,7 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
     static = isinstance(raw, staticmethod | classmethod)
     real = getattr(owner, last)
 
-    import asyncio  # only who has something to wrap pays for it
-
-    if asyncio.iscoroutinefunction(real):
+    if _is_coroutine_function(real):
 
         async def around_async(*args: Any, **kwargs: Any) -> Any:
             ordinal = channel.count(point_name)
@@ -62,3 +62,12 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
     setattr(owner, last, staticmethod(wrapped) if static else wrapped)
     if not isinstance(owner, type):
         names.replace({real: wrapped})  # `from module import name` has it too
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    """asyncio's word, which knows mocks and its own old decorator too.
+
+    Where nobody imported it nothing needs it, and it isn't: that would treble a worker's start.
+    """
+    asyncio = sys.modules.get("asyncio")
+    return bool((asyncio or inspect).iscoroutinefunction(function))
