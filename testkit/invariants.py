@@ -1,9 +1,9 @@
 """What must hold, V1 to V11 (design section 8): pure functions from facts to findings.
 
 Rules about runs are in `run_rules`, about leases in `lease_rules`, about effects and interrupted
-steps in `effects_rules`, about the end in `liveness`. A finding is one sentence that a stranger
-understands, with the culprit, the victims, tokens and tenures. What a subject does not claim is not
-judged, and `not_claimed` says why.
+steps in `effects_rules`, about owners at work in `live_owners`, about the end in `liveness`. A
+finding is one sentence that a stranger understands, with the culprit, the victims, tokens and
+tenures. What a subject does not claim is not judged, and `not_claimed` says why.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 
 from . import effects_rules, lease_rules, liveness, run_rules
 from .history import History
+from .live_owners import live_owners
 from .sentences import Facts, Rule
 from .subject import Declaration
 from .verdict import Finding
@@ -93,7 +94,7 @@ def findings_of(given: Facts, history: History, *, holds: Collection[str]) -> tu
     if "V5" in holds:
         found += liveness.at_the_end(given, history)
     if "V7" in holds:
-        found += liveness.live_owners(given, history)
+        found += live_owners(given, history)
     return tuple(sorted(found, key=lambda one: (one.severity, one.at[-1] if one.at else 0)))
 
 

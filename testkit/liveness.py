@@ -1,4 +1,4 @@
-"""The end (V5), and owners that must not lose what they work on (V7): liveness, with its reason.
+"""The end (V5): liveness, with its reason.
 
 First the faults, then everything is healed and drained, then this: what is still held, or was not
 finished, and why, as far as the history tells. Only runs that some commit of the history touched
@@ -7,21 +7,16 @@ are judged: other people's rows are other people's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
 
 from . import footprints as facts
-from .history import Acted, ClockMoved, ClockRead, Event, History, Passed, Returned, Settled
+from .history import Acted, History, Settled
 from .interruptions import in_flight
-from .lives import Life, label
+from .lives import Life
 from .rows import View
 from .sentences import Facts, cancelled, lasting, named, tokened
 from .verdict import Finding, Tenure
-
-#: Points in which a worker has the write lock.
-_WRITING: Final = re.compile(r"txn:commit before|sql:(?!SELECT )\S+ .*")
 
 
 def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
@@ -162,109 +157,3 @@ def _drain(given: Facts, history: History) -> str:
     said = last.last or (f"ended ({last.how})" if last.how else "did not return")
     count = f"{len(tried)} workers" if len(tried) > 1 else "one worker"
     return f"the drain ran {count}, the last of which, {last.who}, {said}"
-
-
-def live_owners(given: Facts, history: History) -> Iterator[Finding]:
-    """V7: a working owner with a heartbeat keeps its lease while time passes.
-
-    Judged where the script let time pass with timers (`advance`), not where it set the clock past
-    every expiry; not for a worker that was stopped, or held in its heartbeat, or whose write lock
-    somebody else held in the second half of its lease: after the first there was time to try again.
-    """
-    if not given.claims("heartbeats"):
-        return
-    boundaries = [event.n for event in history.events if isinstance(event, Acted)]
-    for lapse in given.owned.lapses:
-        tenure = given.owned.by_number[lapse.run_id, lapse.tenure]
-        end = next((n for n in boundaries if n > lapse.n), history.events[-1].n + 1)
-        since = _last_renewal(given, tenure, before=lapse.n)
-        if lapse.why != "advance" or _recovers(given, tenure, lapse.n, end):
-            continue
-        life = given.owned.lives.get(tenure.who)
-        if life is None or not life.alive_at(lapse.n) or life.stopped_between(since, lapse.n):
-            continue
-        if _is_over(history.events, tenure.who, lapse.n):
-            continue  # its call returned: what it left behind is another finding
-        half_ns = given.declaration.lease_ttl_ms * 500_000
-        if _was_held_up(history.events, tenure.who, since, most_ns=half_ns // 5):
-            continue
-        if _is_kept_from_beating(history.events, tenure.who, since, lapse.n, half_ns=half_ns):
-            continue
-        yield Finding(
-            "V7", "a live owner lost its lease",
-            f"{tenure.who} was at work on run {lapse.run_id!r} ({tokened(tenure)}), neither stopped"
-            f" nor dead, and its lease lapsed at event {lapse.n}: it was extended last at event"
-            f" {since}.",
-            lapse.run_id, tenure.who, (), (since, lapse.n),
-        )  # fmt: skip
-
-
-def _last_renewal(given: Facts, tenure: Tenure, *, before: int) -> int:
-    renewed = [
-        act.n
-        for act in given.owned.acts
-        if act.run_id == tenure.run_id and act.tenure == tenure.number and act.n < before
-        and act.kind in ("renew", "late-renew")
-    ]  # fmt: skip
-    return renewed[-1] if renewed else tenure.since
-
-
-def _recovers(given: Facts, tenure: Tenure, first: int, last: int) -> bool:
-    """Whether the owner was about to beat, or to end its tenure, within the same action."""
-    return any(
-        act.run_id == tenure.run_id and act.who == tenure.who and first <= act.n < last
-        and act.kind in ("renew", "finish", "release", "late-finish", "late-release")
-        for act in given.owned.acts
-    )  # fmt: skip
-
-
-def _is_over(events: tuple[Event, ...], who: str, until: int) -> bool:
-    """Whether a worker's call had returned, and no other had begun."""
-    for event in reversed(events):
-        if event.n < until and isinstance(event, Passed | Returned) and event.who == who:
-            return isinstance(event, Returned)
-    return False
-
-
-def _was_held_up(events: tuple[Event, ...], who: str, commit: int, *, most_ns: int) -> bool:
-    """Whether time passed between a renewal's look at the clock and its commit: a lock, a hold."""
-    renewal = next(event for event in events if event.n == commit)
-    by = (who, getattr(renewal, "thread", ""))
-    looks = (event for event in reversed(events) if isinstance(event, ClockRead))
-    look = next((one for one in looks if one.n < commit and (one.who, one.thread) == by), None)
-    return look is not None and renewal.at_ns - look.at_ns > most_ns
-
-
-def _is_kept_from_beating(
-    events: tuple[Event, ...], who: str, since: int, until: int, *, half_ns: int
-) -> bool:
-    """Whether the script itself held the heartbeat, or the write lock that it needs."""
-    locked = False
-    late_ns = next(event.at_ns for event in events if event.n == since) + half_ns
-    held: dict[str, str] = {}
-    writing: set[tuple[str, str]] = set()  # others who are held in a transaction of theirs
-    for event in events:
-        if event.n > until:
-            break
-        if isinstance(event, Acted):
-            words = event.text.split()
-            locked = words[:1] == ["lock"] or (locked and words[:1] not in (["unlock"], ["heal"]))
-            if words[:2] == ["hold", label(who)] and "heartbeat" in event.text:
-                return True
-        elif isinstance(event, Passed) and event.who == who:
-            if event.held:
-                held[event.thread] = event.point
-            else:
-                held.pop(event.thread, None)
-        elif isinstance(event, Passed):
-            writing.discard((event.who, event.thread))
-            if event.held and _WRITING.fullmatch(f"{event.point} {event.phase}"):
-                writing.add((event.who, event.thread))
-        elif (
-            isinstance(event, ClockMoved)
-            and (locked or writing)
-            and event.n >= since
-            and event.to_ns > late_ns
-        ):
-            return True
-    return any(point.startswith(("sql:", "txn:", "heartbeat")) for point in held.values())

@@ -208,19 +208,31 @@ class Probe:
         connection.last = (statement, self._runs(statement))
         if sql.table and sql.table.lower() in self.tables:
             readonly = library.sqlite3_stmt_readonly(statement)
-            rows = None if readonly else library.sqlite3_changes(connection.pointer)
+            rows = None if readonly else self._changed(connection, statement)
             connection.wrote = connection.wrote or not readonly
             channel.record(
                 "statement", thread_name(), connection.number, txn, sql.verb, sql.table,
                 self._expanded(statement), rows,
             )  # fmt: skip
         committed = self._finish_commit(connection) if connection.committing else 0
-        if begins and sql.verb in ("BEGIN", "SAVEPOINT"):
+        if (
+            begins
+            and sql.verb in ("BEGIN", "SAVEPOINT")
+            and not library.sqlite3_get_autocommit(connection.pointer)  # else it failed
+        ):
             channel.reach("txn:begin", ordinal=begins, phase="after")
         if ordinal:
             channel.reach(sql.point, ordinal=ordinal, phase="after")
         if committed:
             channel.reach("txn:commit", ordinal=committed, phase="after")
+
+    def _changed(self, connection: _Connection, statement: int) -> int:
+        """How many rows it changed. SQLite counts when it halts; one that is busy still has not."""
+        library = self._library
+        if not library.sqlite3_stmt_busy(statement):
+            return int(library.sqlite3_changes(connection.pointer))
+        # Left with a row of RETURNING in hand, or with none: then it found the database locked.
+        return int(library.sqlite3_data_count(statement) > 0)
 
     def _expanded(self, statement: int) -> str:
         """Its text with the bound values in place; as written, when that would be too long."""

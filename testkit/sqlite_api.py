@@ -57,6 +57,7 @@ _FUNCTIONS: Final = (
     ("sqlite3_free", None, (ctypes.c_void_p,)),
     ("sqlite3_stmt_readonly", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_stmt_busy", ctypes.c_int, (ctypes.c_void_p,)),
+    ("sqlite3_data_count", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_stmt_status", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int, ctypes.c_int)),
     ("sqlite3_expired", ctypes.c_int, (ctypes.c_void_p,)),
     ("sqlite3_next_stmt", ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),

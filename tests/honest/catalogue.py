@@ -174,6 +174,16 @@ LEASES: Final = (
         "the first stores its result with no guard",
         *_STALE,
     ),
+    Honest(
+        "starved heartbeat",
+        "a heartbeat that finds the database locked by another's transaction, a lease long",
+        "programs_beats:Beats",
+        "submit a; submit b; spawn A to is_busy; until A working; spawn B to counts;"
+        " hold B counting; run B; advance 31s; run B; run A; drain",
+        ("lapse", "take-over"),
+        "keeps its own transaction open while it works",
+        "V7", "a live owner lost its lease",
+    ),
 )  # fmt: skip
 
 STEPS: Final = (

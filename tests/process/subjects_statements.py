@@ -53,6 +53,19 @@ class _Jobs:
         cursor.close()
         connection.execute(NOTE, ("next",))
 
+    def finds_it_locked(self, worker: Worker) -> int:
+        other, mine = auto(worker), sqlite3.connect(worker.db, isolation_level=None, timeout=0)
+        mine.execute(NOTE, ("mine",))
+        other.execute("BEGIN IMMEDIATE")
+        refused = 0
+        for sql in ("UPDATE jobs SET note = 'late'", "BEGIN IMMEDIATE"):
+            try:
+                mine.execute(sql)
+            except sqlite3.OperationalError:
+                refused += 1
+        other.execute("ROLLBACK")
+        return refused
+
     def cte(self, worker: Worker) -> None:
         auto(worker).execute(
             "WITH chosen AS (SELECT id, replace (id, 'x', 'y') AS other FROM jobs WHERE id = 'a')"

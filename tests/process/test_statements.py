@@ -187,6 +187,20 @@ def test_a_failed_constraint_changes_no_row(lane: Lane) -> None:
     assert [commit.txn for commit in of(Commit, history)] == [2]
 
 
+def test_what_found_the_database_locked_changed_no_row_and_began_nothing(lane: Lane) -> None:
+    history = run(lane, "finds_it_locked")
+    assert value(history) == "2"
+    assert statements(history) == [("UPDATE", "jobs", 1), ("UPDATE", "jobs", 0)]
+    begun = ["txn:begin#1 before", "txn:begin#2 before", "txn:begin#2 after"]
+    assert points(history, prefix="txn:begin") == [
+        *begun, "txn:begin#3 before", "txn:begin#4 before"
+    ]  # fmt: skip
+
+
+def test_what_was_left_with_a_row_of_it_in_hand_has_changed_rows(lane: Lane) -> None:
+    assert ("UPDATE", "jobs", 1) in statements(run(lane, "returning_left"))[:1]
+
+
 def test_a_statement_that_sqlite_prepared_anew_is_told_once(lane: Lane) -> None:
     history = run(lane, "stale_statement")
     assert [rows for _verb, _table, rows in statements(history)] == [1, 1]
