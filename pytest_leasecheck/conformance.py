@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import pytest
 
 from .failure import Unproven
+from .fixtures import in_words
 from .mount import play
 from .runtime import runtime_of
 from .subjects import named
@@ -51,9 +52,12 @@ def _method(scenario: Scenario) -> Callable[[Any, pytest.FixtureRequest], None]:
         given = getattr(self, "subject", None)
         if given is None:
             pytest.fail(f"{type(self).__name__} has no subject; set it to yours", pytrace=False)
-        runtime = runtime_of(request.config)
+        with in_words():
+            runtime = runtime_of(request.config)
         try:
-            play(scenario, request.node, runtime, subject=named(given, folders=runtime.folders))
+            with in_words():
+                subject = named(given, folders=runtime.folders)
+                play(scenario, request.node, runtime, subject=subject)
         except Unproven as unproven:
             pytest.fail(str(unproven), pytrace=False)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from . import engine
-from .failure import Unproven, notes
+from .failure import Unproven, notes, printable
 from .playing import SCENARIO_MARK, free_scenario, unclaimed
 from .runtime import Runtime, runtime_of
 from .subjects import Named, variant
@@ -180,11 +180,14 @@ class ScenarioItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Our own report for what is unproven; a traceback for what is a fault of ours."""
-        if not isinstance(excinfo.value, Unproven):
+        error = excinfo.value
+        if isinstance(error, LeasecheckError | pytest.UsageError):
+            return printable(str(error))
+        if not isinstance(error, Unproven):
             return super().repr_failure(excinfo, style)
         shown = excinfo.getrepr(style="value")
         if shown.reprcrash is not None:
-            shown.reprcrash.message = excinfo.value.headline
+            shown.reprcrash.message = error.headline
         return shown
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

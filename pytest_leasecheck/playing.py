@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from . import engine
+from .asking import ask, implementers, listed, tell
 from .evidence import Evidence, write_private
 from .subjects import Named
 from .tally import Record, record_of
+from .testkit.blame import blaming
 from .testkit.errors import LaneDied, LeasecheckError, SubjectError
 from .testkit.history import History
 from .testkit.scenario import ALL_INVARIANTS, Scenario
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 #: How a saved script begins: the scenario that it is of.
 SCENARIO_MARK: Final = "# scenario: "
+_HISTORY: Final = "pytest_leasecheck_history"
 
 Invariant = Callable[[History, Verdict], Sequence[Finding]]
 
@@ -129,7 +132,6 @@ class Player:
         if history is None:
             return result
         scenario = result.scenario
-        hook = self._config.hook
         try:
             verdict = engine.judge(
                 history,
@@ -138,25 +140,33 @@ class Player:
                 drained=result.drained,
             )
         except LeasecheckError as error:
-            hook.pytest_leasecheck_history(history=history, verdict=None, item=item)
+            tell(self._config, _HISTORY, history=history, verdict=None, item=item)
             # A declaration that fits nothing explains why a script was not played, too.
             first = error if isinstance(error, SubjectError) else result.error
             return replace(result, error=first or error)
-        answers = hook.pytest_leasecheck_invariants(config=self._config)
-        added = (invariant for answer in answers for invariant in answer)
         failed = result.error
+        added, wrong = self._added_invariants()
+        failed = failed or wrong
         # What a scenario adds is about the whole of its script; one that broke off shows nothing.
         also = scenario.also if result.error is None else ()
         for invariant in (*also, *added):
             try:
-                verdict = _with(verdict, tuple(invariant(history, verdict)))
-            except Exception as fault:
-                # What the others found is not thrown away for it.
-                name = getattr(invariant, "__qualname__", repr(invariant))
-                what = f"the invariant {name} raised {type(fault).__name__}: {fault}"
-                failed = failed or LeasecheckError(what)
-        hook.pytest_leasecheck_history(history=history, verdict=verdict, item=item)
-        return replace(result, verdict=verdict, error=failed)
+                verdict = _with(verdict, _asked(invariant, history, verdict))
+            except LeasecheckError as error:
+                failed = failed or error  # what the others found is not thrown away for it
+        raised = tell(self._config, _HISTORY, history=history, verdict=verdict, item=item)
+        return replace(result, verdict=verdict, error=failed or next(iter(raised), None))
+
+    def _added_invariants(self) -> tuple[list[Invariant], LeasecheckError | None]:
+        """What plugins add, and what the first of them raised that could not say."""
+        hook, found, failed = "pytest_leasecheck_invariants", [], None
+        for plugin in implementers(self._config, hook):
+            try:
+                answers = ask(self._config, hook, plugin, config=self._config)
+                found += listed(self._config, hook, plugin, answers)
+            except LeasecheckError as error:
+                failed = failed or error
+        return found, failed
 
     def keep(self, result: Result) -> Result:
         """Save script and history of what failed, or of everything when asked; drop the rest."""
@@ -177,6 +187,17 @@ class Player:
     def _replace_if_dead(self, subject: Subject, error: LeasecheckError | None) -> None:
         if isinstance(error, LaneDied):
             self._lanes.drop(subject)
+
+
+def _asked(invariant: Invariant, history: History, verdict: Verdict) -> tuple[Finding, ...]:
+    """What one invariant finds. Raises `LeasecheckError` with its name when it can't say."""
+    name = f"the invariant {getattr(invariant, '__qualname__', repr(invariant))}"
+    with blaming(name):
+        findings = tuple(invariant(history, verdict))
+    for finding in findings:
+        if not isinstance(finding, Finding):
+            raise LeasecheckError(f"{name} returned a {type(finding).__name__}, not a Finding")
+    return findings
 
 
 def _with(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdict:

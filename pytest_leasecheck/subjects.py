@@ -12,8 +12,10 @@ from typing import Final
 
 import pytest
 
+from .testkit.blame import at, raised
 from .testkit.claims_check import contradictions
 from .testkit.subject import CAPABILITIES, Subject, declaration_of
+from .testkit.subject_check import unfit
 
 #: What `reference` stands for.
 REFERENCE: Final = "pytest_leasecheck.scenarios.reference_subject:ReferenceSubject"
@@ -63,10 +65,10 @@ def named(given: object, *, folders: Sequence[Path] = ()) -> Named:
         kind: type[Subject] = given
         try:
             subject = given()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            told = f"{raised(error).error}{at(error)}"
             raise pytest.UsageError(
-                f"the subject {_label(kind)} can't be made without arguments:"
-                f" {type(error).__name__}: {error}"
+                f"the subject {_label(kind)} can't be made without arguments: {told}"
             ) from error
     elif isinstance(given, Subject):
         subject, kind = given, type(given)
@@ -93,7 +95,12 @@ def variant(subject: Named, name: str) -> Named | None:
 
 def _check(subject: Subject, label: str) -> None:
     """Refuse what no scenario could work with."""
-    if getattr(subject, "runs", None) is None:
+    problems = [*unfit(subject)] if _declares_runs(subject) else []
+    if problems:
+        raise pytest.UsageError(
+            f"the declaration of {label} is wrong:" + "".join(f"\n  {one}" for one in problems)
+        )
+    if not _declares_runs(subject):
         raise pytest.UsageError(
             f"the subject {label} declares no `runs`; say where its runs and their lease are:"
             " runs = RunTable(table, id=..., lease=Lease(owner=...))"
@@ -105,9 +112,18 @@ def _check(subject: Subject, label: str) -> None:
             f"the subject {label} claims {', '.join(map(repr, unknown))};"
             f" what can be claimed is: {known}"
         )
-    problems = "".join(f"\n  {one}" for one in contradictions(declaration_of(subject)))
-    if problems:
-        raise pytest.UsageError(f"the declaration of {label} contradicts itself:{problems}")
+    found = "".join(f"\n  {one}" for one in contradictions(declaration_of(subject)))
+    if found:
+        raise pytest.UsageError(f"the declaration of {label} contradicts itself:{found}")
+
+
+def _declares_runs(subject: Subject) -> bool:
+    try:
+        return getattr(subject, "runs", None) is not None or isinstance(
+            getattr(type(subject), "runs", None), property
+        )
+    except (Exception, SystemExit):  # it is there, and what it raises is told
+        return True
 
 
 def _load(text: str, folders: Sequence[Path]) -> object:
@@ -119,7 +135,7 @@ def _load(text: str, folders: Sequence[Path]) -> object:
         )
     found: object = _import(module_name, text, folders)
     for name in path.split("."):
-        if not hasattr(found, name):
+        if not _has(found, name):
             close = get_close_matches(name, dir(found), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise pytest.UsageError(
@@ -127,6 +143,16 @@ def _load(text: str, folders: Sequence[Path]) -> object:
             )
         found = getattr(found, name)
     return found
+
+
+def _has(owner: object, name: str) -> bool:
+    """`hasattr`; an attribute that raises something else is there, and getting it tells what."""
+    try:
+        return hasattr(owner, name)
+    except (Exception, SystemExit) as error:
+        raise pytest.UsageError(
+            f"leasecheck's subject: getting {name!r} raised {raised(error).error}{at(error)}"
+        ) from error
 
 
 def _import(module_name: str, text: str, folders: Sequence[Path]) -> object:
@@ -143,12 +169,13 @@ def _import(module_name: str, text: str, folders: Sequence[Path]) -> object:
             sys.path.extend(str(item) for item in folders if str(item) not in sys.path)
             importlib.invalidate_caches()
             return importlib.import_module(module_name)
-    except Exception as error:
-        what = (
-            f"there is no module {error.name!r}"
-            if isinstance(error, ModuleNotFoundError)
-            else f"importing {module_name} raised {type(error).__name__}: {error}"
-        )
+    except ModuleNotFoundError as error:
+        what = f"there is no module {error.name!r}"
+        if error.name != module_name.partition(".")[0]:
+            what += at(error)
+        raise pytest.UsageError(f"leasecheck's subject {text!r}: {what}") from error
+    except (Exception, SystemExit, pytest.skip.Exception, pytest.fail.Exception) as error:
+        what = f"importing {module_name} raised {raised(error).error}{at(error)}"
         raise pytest.UsageError(f"leasecheck's subject {text!r}: {what}") from error
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from . import scenarios
+from .asking import ask, implementers, listed, plugin_name
+from .testkit.errors import LeasecheckError
 from .testkit.scenario import Scenario
 from .testkit.script import Script
 from .testkit.subject import Subject
@@ -100,13 +102,12 @@ def by_id(text: str, config: pytest.Config) -> Scenario:
 def _added(config: pytest.Config) -> Iterable[Group]:
     """One group for each plugin that adds scenarios."""
     hook = "pytest_leasecheck_scenarios"
-    manager = config.pluginmanager
-    theirs = [impl.plugin for impl in getattr(config.hook, hook).get_hookimpls()]
-    for plugin in theirs:
-        rest = [other for other in theirs if other is not plugin]
-        answers = manager.subset_hook_caller(hook, remove_plugins=rest)(config=config)
-        told = tuple(scenario for answer in answers for scenario in answer)
-        name = _group_name(str(manager.get_name(plugin)))
+    for plugin in reversed(implementers(config, hook)):
+        try:
+            told = tuple(listed(config, hook, plugin, ask(config, hook, plugin, config=config)))
+        except LeasecheckError as error:
+            raise pytest.UsageError(str(error)) from error
+        name = re.sub(r"[^\w.-]+", "-", plugin_name(config, plugin))
         for scenario in told:
             if not isinstance(scenario, Scenario):
                 raise pytest.UsageError(
@@ -114,9 +115,3 @@ def _added(config: pytest.Config) -> Iterable[Group]:
                 )
         if told:
             yield Group(name, told)
-
-
-def _group_name(plugin_name: str) -> str:
-    """A conftest is registered under its path: its file name is enough."""
-    stem = Path(plugin_name).name.removesuffix(".py")
-    return re.sub(r"[^\w.-]+", "-", stem)

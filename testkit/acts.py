@@ -122,7 +122,7 @@ class Actor:
             raise NeverReached(
                 worker.who,
                 str(act.point),
-                state=worker.state(self.stage.now_ns()),
+                state=processes.how_it_went(worker, self.stage.now_ns()),
                 passed=[f"{row[2]}#{row[3]} {row[4]}" for row in worker.passed[before:]],
                 log=worker.life.log,
             )
@@ -275,14 +275,12 @@ class Actor:
             "operator", name="operator", job=type(act).__name__.lower(), argument=act.run_id
         )
         self.stage.move(worker, again=True)
-        returned = next((row for row in reversed(self.stage.rows) if row[0] == "returned"), None)
-        if returned is not None and returned[3] == worker.who and returned[6]:
+        if worker.ended or processes.error_of(worker):
+            how = processes.how_it_went(worker, self.stage.now_ns())
             raise StageError(
-                f"the subject's {worker.life.job}() failed: {returned[6]}",
-                worker=worker.who,
-                log=worker.life.log,
+                f"the subject's {worker.life.job}() {how}", worker=worker.who, log=worker.life.log
             )
-        if not worker.ended and not any(r.wait == "lock" for r in worker.rests.values()):
+        if not any(r.wait == "lock" for r in worker.rests.values()):
             self._end(worker, "returned")
 
     def lock(self, act: script.Lock) -> None:

@@ -6,7 +6,6 @@ is shown beside what the database has, and a plain run must show leases and ends
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -16,6 +15,7 @@ from . import scratch
 from .claims_check import contradictions
 from .errors import Problem, SubjectError
 from .history import Commit, History, Row
+from .run_function import run_function
 from .subject import After, Beat, Declaration
 
 #: Columns of every table, by the table's name.
@@ -295,8 +295,8 @@ def _unmatched(declaration: Declaration, rows: Mapping[str, Sequence[Row]]) -> I
             continue
         try:
             owners = [_run_of(row, run) for row in some]
-        except (ImportError, AttributeError) as error:
-            yield Problem(table, f"{run!r} can't be had: {error}")
+        except SubjectError as error:
+            yield from (Problem(table, f"{one.where!r} {one.what}") for one in error.problems)
             continue
         if not known & set(owners):
             text = f"{run!r} matches no run: it is {_listed(owners)}, the runs are {_listed(known)}"
@@ -318,14 +318,14 @@ def _run_keys(declaration: Declaration) -> Iterator[tuple[str, str]]:
 def _run_of(row: Row, run: str) -> str | None:
     """The id of the run that a row belongs to, by its column or by a function's dotted name."""
     if ":" not in run:
-        value: object = row.get(run)
-    else:
-        module, _, name = run.partition(":")
-        function: Callable[[dict[str, object]], object] = importlib.import_module(module)  # type: ignore[assignment]
-        for part in name.split("."):
-            function = getattr(function, part)
-        value = function(dict(row))
-    return None if value is None else str(value)
+        value = row.get(run)
+        return None if value is None else str(value)
+    return _run_function(run)(row)
+
+
+@lru_cache(maxsize=64)
+def _run_function(name: str) -> Callable[[Row], str | None]:
+    return run_function(name, subject="the declaration")
 
 
 def _own_columns(declaration: Declaration) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _FORM: Final = "form"
 
 def declaration_to_json(declaration: Declaration) -> dict[str, object]:
     """The declaration as dicts, lists, text, numbers, booleans and None."""
-    plain = _plain(declaration)
+    plain = as_plain(declaration)
     assert isinstance(plain, dict)
     return plain
 
@@ -42,7 +42,8 @@ def declaration_from_json(mapping: Mapping[str, object]) -> Declaration:
     return declaration
 
 
-def _plain(value: object) -> object:
+def as_plain(value: object) -> object:
+    """Data that JSON can carry. Raises TypeError for what a declaration can't hold."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -54,13 +55,13 @@ def _plain(value: object) -> object:
     if is_dataclass(value):
         form = _FORM_OF.get(type(value))
         data: dict[str, object] = {_FORM: form} if form else {}
-        return data | {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return data | {item.name: as_plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, Set):
-        return sorted((_plain(item) for item in value), key=_rank)
+        return sorted((as_plain(item) for item in value), key=_rank)
     if isinstance(value, Collection):
-        return [_plain(item) for item in value]
+        return [as_plain(item) for item in value]
     raise TypeError(f"a declaration can't hold {value!r}")
 
 
@@ -171,4 +172,6 @@ def shown(value: object) -> str:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of more digits than Python writes out
         return f"a huge {type(value).__name__}"
+    except Exception:  # a consumer's own repr may raise whatever it likes
+        return f"an object of {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."

@@ -45,6 +45,37 @@ class SubjectError(InputError):
     """A subject whose declaration is wrong; where it helps, the text shows the actual schema."""
 
 
+class SubjectRaised(LeasecheckError):
+    """Code of the consumer's raised where the kit called it: told with the consumer's own lines."""
+
+    def __init__(
+        self, call: str, error: str, *, frames: Sequence[str] = (), advice: str = "", log: str = ""
+    ) -> None:
+        #: What was called: `the subject's prepare()`.
+        self.call: Final = call
+        #: What it raised: `OSError: no space`.
+        self.error: Final = error
+        #: The consumer's own frames (`mine.py:12 in prepare`), the innermost last.
+        self.frames: Final = tuple(frames)
+        #: What to do about it; may be empty.
+        self.advice: Final = advice
+        first, *rest = error.splitlines() or [""]
+        place = f" ({self.frames[-1]})" if self.frames else ""
+        lines = [f"{call} raised {first}{place}" + (f" (log: {log})" if log else "")]
+        lines += [f"  {line}" for line in rest]
+        lines += [f"  called from {frame}" for frame in reversed(self.frames[:-1])]
+        super().__init__("\n".join([*lines, *filter(None, [advice])]))
+
+
+class SubjectFailed(LeasecheckError):
+    """Code of the consumer's ended its process, did not come to an end, or left nothing usable."""
+
+    def __init__(self, text: str, *, hung: bool = False) -> None:
+        #: It did not come to an end: whoever asks again waits as long again.
+        self.hung: Final = hung
+        super().__init__(text)
+
+
 class HistoryError(InputError):
     """A file that is no history, or one of a version that this kit can't read."""
 

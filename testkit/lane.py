@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from . import guard, lane_process
+from .blame import from_wire
 from .declaration_json import declaration_to_json
 from .errors import LaneDied, NeverReached, StageError, Unsettled
 from .history import KINDS, Change, Commit, Event, Header, History
@@ -29,6 +30,7 @@ from .placement import a_cpu
 from .script import Action, Script
 from .stage import Stage
 from .subject import Subject, declaration_of
+from .subject_check import refuse_unfit
 from .subject_source import SubjectSource, source_of
 from .workplace import SHARED_MEMORY, make_work_folder
 
@@ -91,6 +93,7 @@ class Lane:
     def __init__(self, subject: Subject | type[Subject] | str, *, options: LaneOptions) -> None:
         self.source: Final[SubjectSource] = source_of(subject)
         self.subject: Final[Subject] = self.source.load()
+        refuse_unfit(self.subject)
         self.options: Final = options
         self.declaration: Final = declaration_of(self.subject)
         self._folder: Final = os.path.abspath(options.folder)
@@ -124,9 +127,11 @@ class Lane:
             raise
         _open_lanes.add(self)
         kind, facts = self._receive()
-        if kind == "failed":
+        if kind != "ready":
             self.close()
-            raise LaneDied(f"it could not start:\n{facts}")
+            raise (
+                from_wire(facts) if kind == "refused" else LaneDied(f"it could not start:\n{facts}")
+            )
         self._declaration_json = declaration_to_json(self.declaration)
         self.facts: Final = _facts(facts, virtual=virtual, work=self._work)
 

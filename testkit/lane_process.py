@@ -19,20 +19,26 @@ import signal
 import socket
 import sqlite3
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from . import guard, names, processes, sqlite_api, worker
 from .acts import Actor
-from .child import in_child
+from .blame import to_wire
 from .clock import ClockPage
-from .errors import NeverReached, StageError, SubjectError, Unsettled
+from .errors import (
+    LeasecheckError,
+    NeverReached,
+    StageError,
+    SubjectError,
+    Unsettled,
+)
 from .livestage import LiveStage
 from .observer import ObserverClient, ObserverFailed, start_observer
 from .placement import placement
+from .preparing import look_at_import, make_template
 from .processes import WorkerProcess
 from .provider import Provider
 from .shaking import shake
@@ -78,6 +84,9 @@ def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
         status = 0
     except (EOFError, BrokenPipeError):
         status = 0
+    except LeasecheckError as error:  # about the subject: nothing of ours to be seen
+        with contextlib.suppress(OSError):
+            connection.send_bytes(marshal.dumps(("refused", to_wire(error))))
     except BaseException:
         with contextlib.suppress(OSError):
             connection.send_bytes(marshal.dumps(("failed", traceback.format_exc())))
@@ -111,10 +120,12 @@ class _Lane:
 
     def start(self) -> None:
         """Import the subject, make the template database, start the observer, report facts."""
-        imports = self._look_at_import()
+        source, deadline_s = self._spec.source, self._spec.start_deadline_s
+        imports = look_at_import(source, deadline_s=deadline_s)
         if imports == "clean":
-            self._subject = self._spec.source.load()
-        self._template = self._make_template()
+            self._subject = source.load()
+        path = os.path.join(self._spec.work, "template.db")
+        self._template = make_template(self._subject or source, path, deadline_s=deadline_s)
         if self._spec.attribution != "off":
             self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
         names.remember()
@@ -331,52 +342,6 @@ class _Lane:
             body=self._body,
             source=self._spec.source if self._subject is None else self._subject,
         )
-
-    # -- what is done once ---------------------------------------------------------------------
-
-    def _look_at_import(self) -> str:
-        """Import the subject in a child: does that open SQLite, or start threads?"""
-
-        def look() -> str:
-            opened: list[str] = []
-            sys.addaudithook(
-                lambda event, args: opened.append(str(args[0]))
-                if event == "sqlite3.connect" else None
-            )  # fmt: skip
-            self._spec.source.load()
-            threads = [t.name for t in threading.enumerate() if t is not threading.main_thread()]
-            faults = [f"opens SQLite ({', '.join(opened[:3])})"] if opened else []
-            faults += [f"starts threads ({', '.join(threads[:3])})"] if threads else []
-            return "; ".join(faults) or "clean"
-
-        return self._in_child(look, what=f"importing {self._spec.source}")
-
-    def _make_template(self) -> bytes:
-        """The bytes of a fresh database, prepared in a child."""
-        path = os.path.join(self._spec.work, "template.db")
-
-        def prepare() -> str:
-            from pathlib import Path
-
-            subject = self._subject or self._spec.source.load()
-            subject.prepare(Path(path))
-            gc.collect()
-            connection = sqlite3.connect(path)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.close()
-            return ""
-
-        self._in_child(prepare, what="the subject's prepare()")
-        with open(path, "rb") as file:
-            template = file.read()
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with contextlib.suppress(OSError):
-                os.unlink(path + suffix)
-        return template
-
-    def _in_child(self, function: Callable[[], str], *, what: str) -> str:
-        deadline_s = self._spec.start_deadline_s
-        return in_child(function, what=what, deadline_s=deadline_s, spare=self._own_children())
 
 
 @functools.lru_cache(maxsize=1024)

@@ -380,7 +380,7 @@ class LiveStage:
         if kind == "returned":
             self._look(worker)
             worker.suspect = worker.suspect or bool(payload[2])
-            self.record("returned", worker.who, *payload)
+            self.record("returned", worker.who, *payload[:3])  # its place is for errors
 
     def _look(self, *movers: WorkerProcess) -> None:
         """Where no commit is told: what has been committed by now is the only mover's.

@@ -30,7 +30,7 @@ _TYPES: Final = {
 }
 _PAYLOADS: Final = {
     "hold": (str, int, str),
-    "returned": (str, str, str),
+    "returned": (str, str, str, str),
     "commit": (str, int, int, bool),
     "lookup": (str, str, str),
 }

@@ -152,6 +152,23 @@ def _words(rest: Rest) -> str:
     }[rest.wait]
 
 
+def error_of(worker: WorkerProcess) -> str:
+    """What its job raised, and where, when it has returned with an error; else empty."""
+    for rest in worker.rests.values():
+        if rest.wait == "returned" and rest.what[2]:
+            _thread, _value, error, place = rest.what
+            return f"{error} ({place})" if place else str(error)
+    return ""
+
+
+def how_it_went(worker: WorkerProcess, now_ns: int) -> str:
+    """`ended (exit 3)`, `raised ValueError: … (mine.py:3 in work)`, else where it is."""
+    error = error_of(worker)
+    if worker.ended:
+        return f"ended ({worker.ended})"
+    return f"raised {error}" if error else worker.state(now_ns)
+
+
 def fork_worker(
     label: str, life: Life, *, run: Callable[[socket.socket, int], None]
 ) -> WorkerProcess:

@@ -8,16 +8,16 @@ as fine as it was written: its *grain* is how far a comparison with it can be tr
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from .errors import Problem, SubjectError
 from .history import Change, Commit, History, Key, Row, Value
+from .run_function import run_function
 from .subject import After, Beat, Declaration
 
 _SECOND: Final = 1_000_000_000
@@ -306,9 +306,10 @@ def _run_keys(declaration: Declaration) -> Mapping[str, Callable[[Row], str | No
     parts = [*declaration.writes, declaration.steps, declaration.reconciliations]
     for part in (*parts, declaration.effects):
         if part is not None and part.table not in keys:
-            by_function = ":" in part.run
             keys[part.table] = (
-                _by_function(part.run, declaration) if by_function else _by_column(part.run)
+                run_function(part.run, subject=declaration.subject)
+                if ":" in part.run
+                else _by_column(part.run)
             )
     keys[runs.table] = _by_column(runs.id)
     return keys
@@ -318,26 +319,6 @@ def _by_column(column: str | tuple[str, ...]) -> Callable[[Row], str | None]:
     if isinstance(column, str):
         return lambda row: None if (value := row.get(column)) is None else str(value)
     return lambda row: "/".join(str(row.get(name)) for name in column)
-
-
-def _by_function(name: str, declaration: Declaration) -> Callable[[Row], str | None]:
-    module, _, path = name.partition(":")
-    try:
-        function: Any = importlib.import_module(module)
-        for part in path.split("."):
-            function = getattr(function, part)
-    except (ImportError, AttributeError) as error:
-        raise SubjectError(declaration.subject, [Problem(name, str(error))]) from error
-
-    def run_of(row: Row) -> str | None:
-        try:
-            value = function(dict(row))
-        except Exception as error:  # a consumer's function may raise whatever it likes
-            what = f"raised {type(error).__name__}: {error} for the row {dict(row)!r}"
-            raise SubjectError(declaration.subject, [Problem(name, what)]) from error
-        return None if value is None else str(value)
-
-    return run_of
 
 
 def rows_of_runs(

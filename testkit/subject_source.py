@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from .blame import at, blaming, raised
 from .errors import Problem, SubjectError
 from .subject import Subject
 
@@ -30,12 +30,16 @@ class SubjectSource:
         return f"{self.module}:{self.qualname}"
 
     def load(self) -> Subject:
-        """The subject, in this process. Raises what its import raises."""
+        """The subject, in this process. Raises `SubjectError`, `SubjectRaised`."""
         if self.pickled:
             import dill
 
-            return as_subject(dill.loads(self.pickled), str(self))
-        return as_subject(_attribute(self._import(), self.qualname), str(self))
+            with blaming(f"making the subject {self} again in another process"):
+                found = dill.loads(self.pickled)
+            return as_subject(found, str(self))
+        with blaming(f"importing {self}"):
+            found = _attribute(self._import(), self.qualname)
+        return as_subject(found, str(self))
 
     def _import(self) -> Any:
         if self.module in sys.modules:
@@ -77,7 +81,12 @@ def source_of(subject: Subject | type[Subject] | str) -> SubjectSource:
         return SubjectSource(module, kind.__qualname__, file=_file_of(module))
     import dill
 
-    pickled = dill.dumps(subject, byref=False, recurse=True)
+    advice = (
+        "An instance, and a class that is defined inside a test, travel to the workers by value. A"
+        " class of a module travels by its name: let its constructor make what can't travel."
+    )
+    with blaming(f"sending the subject {module}:{kind.__qualname__} to its workers", advice=advice):
+        pickled = dill.dumps(subject, byref=False, recurse=True)
     return SubjectSource(module, kind.__qualname__, file=_file_of(module), pickled=pickled)
 
 
@@ -88,9 +97,10 @@ def _found(name: str, *, module: str, qualname: str) -> object:
     except ModuleNotFoundError as error:
         why = f"no module named {error.name!r}"
         raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
-    except Exception as error:
-        why = f"importing it raised {type(error).__name__}: {error}"
-        raise SubjectError(f"the subject {name!r}", [Problem(_place(error), why)]) from error
+    except (Exception, SystemExit) as error:
+        told = raised(error)
+        why = f"importing it raised {told.error}"
+        raise SubjectError(f"the subject {name!r}", [Problem(told.place, why)]) from error
     try:
         return _attribute(imported, qualname)
     except AttributeError as error:
@@ -98,28 +108,29 @@ def _found(name: str, *, module: str, qualname: str) -> object:
         raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
 
 
-def _place(error: Exception) -> str:
-    """File and line where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
-
-
 def as_subject(found: object, name: str) -> Subject:
     """An instance. Raises `SubjectError` when `found` is neither a subject nor a class of one."""
     if isinstance(found, type) and issubclass(found, Subject):
         try:
             found = found()
-        except Exception as error:
-            why = f"could not be made: {type(error).__name__}: {error}"
+        except (Exception, SystemExit) as error:
+            why = f"could not be made: {raised(error).error}{at(error)}"
             raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
     if isinstance(found, Subject):
-        if not hasattr(found, "runs"):
+        if not _declares_runs(found):
             raise SubjectError(f"the subject {name!r}", [Problem("", "declares no runs")])
         return found
     raise SubjectError(
         f"the subject {name!r}",
         [Problem("", f"is {type(found).__name__}, not a pytest_leasecheck.Subject")],
     )
+
+
+def _declares_runs(subject: Subject) -> bool:
+    try:
+        return hasattr(subject, "runs") or hasattr(type(subject), "runs")
+    except (Exception, SystemExit):  # a property that raises is there; `subject_check` tells of it
+        return True
 
 
 def _attribute(module: Any, qualname: str) -> Any:

@@ -25,8 +25,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from . import guard
+from .blame import error_line, raised, without_ours
 from .channel import Channel, thread_name
 from .clock import ClockPage, WorkerClock, monotonic_ns
+from .errors import LeasecheckError
 from .evloop import Loops, carried, reach_async
 from .messages import effect_names
 from .probe import Probe
@@ -262,8 +264,8 @@ def live(
             patch_time(now_ns=eyes.now_ns, monotonic_ns=functools.partial(monotonic_ns, page))
         _serve(channel, life, page=page, subject=subject, probe=probe, eyes=eyes)
         status = 0
-    except BaseException:
-        _print_error()
+    except BaseException as error:
+        _print_error(error)
     finally:
         os._exit(status)
 
@@ -291,10 +293,10 @@ def _serve(
         worker = _worker = Worker(life, channel, page)
         command = channel.ask("hold", ("start", 1, "before"), wait="held")
         while command == "go":
-            value, error = _run_job(subject, worker, life)
+            outcome = _run_job(subject, worker, life)
             if not channel.alive:  # a child that it forked has come back with it
                 os._exit(0)
-            command = channel.ask("returned", (thread_name(), value, error), wait="returned")
+            command = channel.ask("returned", (thread_name(), *outcome), wait="returned")
         life = Life(*command[1]) if command[0] == "again" else None
         if life is not None:
             surroundings.restore()
@@ -302,23 +304,26 @@ def _serve(
             channel.reset()
 
 
-def _run_job(subject: Subject, worker: Worker, life: Life) -> tuple[str, str]:
-    """One pass of the job: its value's repr and its error's text."""
+def _run_job(subject: Subject, worker: Worker, life: Life) -> tuple[str, str, str]:
+    """One pass of the job: its value's repr, its error's text, and where that was raised."""
     try:
         if life.job == "hold_write_lock":
-            return _hold_write_lock(worker), ""
+            return _hold_write_lock(worker), "", ""
         job = getattr(subject, life.job)
         value = job(worker.db, life.argument) if life.argument else job(worker)
+        return repr(value)[:2000], "", ""
     except BaseException as error:  # SystemExit and KeyboardInterrupt are outcomes like others
-        _print_error()
-        return "", f"{type(error).__name__}: {error}"[:2000]
-    return repr(value)[:2000], ""
+        _print_error(error)
+        return "", error_line(error), raised(error).place
 
 
-def _print_error() -> None:
+def _print_error(error: BaseException) -> None:
     """The traceback goes to the log, unless the subject closed it, or filled the disk."""
     with contextlib.suppress(Exception):
-        traceback.print_exc()
+        if isinstance(error, LeasecheckError):
+            print(error, file=sys.stderr)
+        else:
+            traceback.print_exception(without_ours(error))
         sys.stderr.flush()
 
 

@@ -10,10 +10,13 @@ import functools
 import importlib
 import inspect
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from . import names
+from .blame import at, raised
 from .channel import Channel
+from .errors import Problem
 from .evloop import reach_async
 from .subject import Subject
 
@@ -26,12 +29,31 @@ def wrap_calls(channel: Channel, subject: Subject) -> None:
         _wrap(channel, name, point_name="heartbeat")
 
 
-def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
+def missing_names(subject: Subject) -> Iterator[Problem]:
+    """Those of the subject's dotted names that nothing is found under."""
+    for field in ("claims", "reapers", "heartbeats", "calls"):
+        for name in getattr(subject, field):
+            try:
+                owner, last = _owner_of(name)
+                getattr(owner, last)
+            except Exception as error:
+                form = "" if ":" in name else "; it is written as pkg.mod:Class.method"
+                why = f"{raised(error).error}{at(error)}{form}"
+                yield Problem(field, f"{name!r} can't be had: {why}")
+
+
+def _owner_of(dotted: str) -> tuple[Any, str]:
+    """What holds the thing of a dotted name, and the thing's name in it."""
     module, _, path = dotted.partition(":")
     owner: Any = importlib.import_module(module)
     *outer, last = path.split(".")
     for part in outer:
         owner = getattr(owner, part)
+    return owner, last
+
+
+def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
+    owner, last = _owner_of(dotted)
     raw = owner.__dict__.get(last, None) if isinstance(owner, type) else None
     static = isinstance(raw, staticmethod | classmethod)
     real = getattr(owner, last)

@@ -79,6 +79,58 @@ def test_invariant_that_raises_fails_and_hides_no_finding(
     result.stdout.fnmatch_lines(["V1 a stale write landed: *", "*the invariant shaky raised *"])
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def pytest_leasecheck_scenarios(config): raise OSError('no list today')",
+         "ERROR: pytest_leasecheck_scenarios() of 'conftest' raised OSError: no list today"
+         " (conftest.py:* in pytest_leasecheck_scenarios)"),
+        ("def pytest_leasecheck_scenarios(config): return 'mine'",
+         "ERROR: pytest_leasecheck_scenarios() of 'conftest' returned a str, not a list"),
+    ],
+)  # fmt: skip
+def test_a_scenarios_hook_that_fails_is_a_usage_error(
+    consumer: pytest.Pytester, leasecheck: Run, text: str, told: str
+) -> None:
+    add(consumer, text)
+    result = leasecheck()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(told)
+    assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def pytest_leasecheck_invariants(config): raise OSError('none today')",
+         "pytest_leasecheck_invariants() of 'conftest' raised OSError: none today (conftest.py:*"),
+        ("def pytest_leasecheck_invariants(config): return 7",
+         "pytest_leasecheck_invariants() of 'conftest' returned a int, not a list"),
+        ("def pytest_leasecheck_invariants(config): return [7]",
+         "the invariant 7 raised TypeError: 'int' object is not callable"),
+        ("def odd(history, verdict): return ['bad']\n"
+         "def pytest_leasecheck_invariants(config): return [odd]",
+         "the invariant odd returned a str, not a Finding"),
+        ("def odd(history, verdict): raise SystemExit(3)\n"
+         "def pytest_leasecheck_invariants(config): return [odd]",
+         "the invariant odd raised SystemExit: 3 (conftest.py:* in odd)"),
+        ("def pytest_leasecheck_history(history, verdict, item): raise OSError('disk')",
+         "pytest_leasecheck_history() of 'conftest' raised OSError: disk (conftest.py:*"),
+    ],
+)  # fmt: skip
+def test_a_hook_that_fails_is_told_in_words_and_hides_no_finding(
+    consumer: pytest.Pytester, leasecheck: Run, text: str, told: str
+) -> None:
+    add(consumer, text)
+    result = leasecheck("leasecheck/classic::finished")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(told)
+    result = leasecheck("leasecheck/classic::finished", subject="Stale")
+    result.stdout.fnmatch_lines(["V1 a stale write landed: *", f"*{told}"])
+    assert "Traceback" not in result.stdout.str()
+    assert "_callers" not in result.stdout.str()
+
+
 def test_history_hook_sees_each_history(consumer: pytest.Pytester, leasecheck: Run) -> None:
     add(
         consumer,

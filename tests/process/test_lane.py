@@ -16,7 +16,13 @@ from endings import Watch, descendants
 from subjects_hostile import Hostile, Small
 from subjects_plain import Plain
 
-from pytest_leasecheck.testkit.errors import LaneDied, StageError, SubjectError
+from pytest_leasecheck.testkit.errors import (
+    LeasecheckError,
+    StageError,
+    SubjectError,
+    SubjectFailed,
+    SubjectRaised,
+)
 from pytest_leasecheck.testkit.history import Commit, Returned, Spawned
 from pytest_leasecheck.testkit.lane import Lane, Played
 from pytest_leasecheck.testkit.script import parse_script
@@ -164,7 +170,7 @@ def test_a_lane_that_cannot_start_says_why_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("IMPORT_DOES", does)
-    with pytest.raises(LaneDied) as told:
+    with pytest.raises((SubjectRaised, SubjectFailed)) as told:
         lane_of("subjects_importing:Imported", places=(str(tmp_path),), start_deadline_s=1.0)
     assert text in str(told.value)
     assert list(tmp_path.glob("leasecheck-*")) == []
@@ -352,13 +358,87 @@ def test_a_warm_worker_that_died_between_scripts_is_replaced(lane_of: Callable[.
 # -- the subject's own preparations ---------------------------------------------------------------
 
 
-def test_a_prepare_that_fails_is_told(lane_of: Callable[..., Lane]) -> None:
-    class Unprepared(Small):
-        def prepare(self, db: Path) -> None:
-            raise OSError("no template today")
+def deep() -> None:
+    raise OSError(28, "No space left on device", "some.db")
 
-    with pytest.raises(LaneDied, match="no template today"):
-        lane_of(Unprepared)
+
+class Unprepared(Small):
+    def prepare(self, db: Path) -> None:
+        deep()
+
+
+class Exits(Small):
+    def prepare(self, db: Path) -> None:
+        sys.exit("not on this machine")
+
+
+class Vanishes(Small):
+    def prepare(self, db: Path) -> None:
+        os.kill(os.getpid(), 9)
+
+
+class Scribbles(Small):
+    def prepare(self, db: Path) -> None:
+        db.write_text("no database" * 1000)
+
+
+class Speechless(Small):
+    def prepare(self, db: Path) -> None:
+        class Odd(Exception):
+            def __str__(self) -> str:
+                raise ValueError("not even a text")
+
+        raise Odd
+
+
+class Stays(Small):
+    def __getstate__(self) -> object:
+        deep()
+        return {}
+
+
+class Arrives(Small):
+    def __getstate__(self) -> object:
+        return {"something": 1}
+
+    def __setstate__(self, state: object) -> None:
+        deep()
+
+
+class ClaimsTooMuch(Small):
+    claims = ("no_such_module:claim", "subjects_hostile:nothing")
+    heartbeats = ("subjects_hostile",)
+
+
+@pytest.mark.parametrize(
+    ("subject", "kind", "told"),
+    [
+        (Unprepared, SubjectRaised, ("the subject's prepare() raised OSError: [Errno 28] No space",
+                                     "in deep)", "called from", "in prepare")),
+        (Exits, SubjectRaised, ("the subject's prepare() raised SystemExit: not on this machine",)),
+        (Vanishes, SubjectFailed, ("the subject's prepare() ended its process (signal 9)",)),
+        (Scribbles, SubjectFailed, ("prepare() left no SQLite database", "not a database")),
+        (Speechless, SubjectRaised, ("raised Odd: (its text can't be had",)),
+        (Stays(), SubjectRaised, ("sending the subject", "raised OSError", "in __getstate__")),
+        (Arrives(), SubjectRaised, ("again in another process raised OSError", "in __setstate__")),
+        (ClaimsTooMuch, SubjectError, ("'no_such_module:claim' can't be had: ModuleNotFound",
+                                       "'subjects_hostile:nothing' can't be had: AttributeError",
+                                       "'subjects_hostile' can't be had")),
+    ],
+)  # fmt: skip
+def test_what_the_subjects_code_raises_is_told_with_its_own_lines_alone(
+    subject: object, kind: type[Exception], told: tuple[str, ...], lane_of: Callable[..., Lane],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    with pytest.raises(LeasecheckError) as caught:
+        lane_of(subject, places=(str(tmp_path),))
+    text = str(caught.value)
+    assert type(caught.value) is kind, text
+    for part in told:
+        assert part in text
+    for ours in ("Traceback", "lane_process.py", "child.py", "preparing.py", "subject_source.py"):
+        assert ours not in text
+    assert list(tmp_path.glob("leasecheck-*")) == []
 
 
 def test_a_submit_that_fails_names_the_subjects_error(lane_of: Callable[..., Lane]) -> None:
@@ -368,7 +448,47 @@ def test_a_submit_that_fails_names_the_subjects_error(lane_of: Callable[..., Lan
 
     played = lane_of(Unsubmitted).play(PLAIN, name="x")
     assert isinstance(played.error, StageError)
-    assert "the subject's submit() failed: ValueError: no room for r1" in str(played.error)
+    said = str(played.error)
+    assert "the subject's submit() raised ValueError: no room for r1 (" in said
+    assert "in submit)" in said
+    log = Path(played.error.log).read_text()
+    assert "in submit" in log
+    assert "in _run_job" not in log
+
+
+def test_a_submit_that_ends_its_process_is_told(lane_of: Callable[..., Lane]) -> None:
+    class Vanishing(Small):
+        def submit(self, db: Path, run_id: str) -> None:
+            os._exit(3)
+
+    played = lane_of(Vanishing).play(PLAIN, name="x")
+    assert "the subject's submit() ended (exit 3)" in str(played.error)
+
+
+def test_a_job_that_raises_before_its_point_is_told_with_its_line(
+    lane_of: Callable[..., Lane],
+) -> None:
+    class Fails(Small):
+        def work(self, worker: Worker) -> str:
+            deep()
+            return ""
+
+    played = lane_of(Fails).play(parse_script("spawn A\nuntil A inside before"), name="x")
+    assert "it raised OSError: [Errno 28] No space left on device: 'some.db' (" in str(played.error)
+    assert "in deep) after passing: nothing" in str(played.error)
+
+
+def test_a_result_that_cannot_be_shown_is_its_jobs_error(lane_of: Callable[..., Lane]) -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise ValueError("no repr")
+
+    class Returns(Small):
+        def work(self, worker: Worker) -> Odd:  # type: ignore[override]  # the point of the test
+            return Odd()
+
+    played = lane_of(Returns).play(parse_script("spawn A\nrun A"), name="x")
+    assert [e.error for e in played.history if isinstance(e, Returned)] == ["ValueError: no repr"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pytest_leasecheck.testkit.messages import checked, effect_names
 WAITS = [(1, "main", "held", 0, 3)]
 GOOD = [
     ("hold", 1, [("passed", "main", "start", 1, "before", True)], (True, 0, WAITS), ("p", 1, "b")),
-    ("returned", 1, [], (False, 1, []), ("main", "'done'", "")),
+    ("returned", 1, [], (False, 1, []), ("main", "'done'", "", "")),
     ("wait", 1, [("clock-read", "main", 10)], (True, 0, WAITS), 1000),
     ("effect", 1, [], None, ("main", "charge", "r1", 1, "k", "rcpt", False)),
     ("effect", 1, [], None, ("main", "charge", None, None, None, "rcpt", True)),
