@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +45,23 @@ def test_exploration_tells_its_seed_and_what_it_did(consumer: pytest.Pytester) -
     leasecheck(consumer, "--leasecheck-explore=none").stderr.fnmatch_lines("*not a number above 0*")
     look = ("--collect-only", "-q", "leasecheck")
     assert "leasecheck/explore::races" not in leasecheck(consumer, *look).outlines
+
+
+def test_ctrl_c_in_the_middle_tells_what_was_found_so_far(consumer: pytest.Pytester) -> None:
+    flags = ["--leasecheck", "--leasecheck-subject=queues:Queue", "--leasecheck-explore=100000"]
+    command = [sys.executable, "-m", "pytest", *flags, "leasecheck/explore"]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with consumer.popen(command, **pipe) as process:
+        assert process.stdout is not None
+        said = ""
+        while "explored 1" not in said:  # it says something every two seconds
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert re.search(r"interrupted after \d+ scripts \(seed \d+\): no fault so far", rest)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
 
 
 def test_saved_failure_is_tried_first_and_forgotten_once_it_is_mended(
