@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from .errors import LeasecheckError
-from .history import Event, History, Passed
+from .history import History, Passed
 from .judge import judge
 from .sameness import difference
 from .script import Drain, Script
@@ -76,12 +76,12 @@ def confirm(lane: Plays, failed: Judged, *, name: str) -> Parting | None:
 
 
 def parting(one: History, other: History) -> Parting | None:
-    """Where two histories of one script part; None when they tell the same."""
-    differs = difference(one, other)
+    """Where two histories of one script part; None when they tell the same, whatever their ids."""
+    differs = difference(one, other, renamed=True)
     if differs is None:
         return None
-    at = _first_difference(one.events, other.events)
-    passed = [event for event in one.events[:at] if isinstance(event, Passed)]
+    before = [event for event in one.events if event.n < differs.event]
+    passed = [event for event in before if isinstance(event, Passed)]
     last = passed[-1] if passed else None
     after = f"after {last.who} passed {last.point}#{last.ordinal} {last.phase}" if last else ""
     return Parting(
@@ -90,19 +90,6 @@ def parting(one: History, other: History) -> Parting | None:
         one,
         other,
     )
-
-
-def _first_difference(one: tuple[Event, ...], other: tuple[Event, ...]) -> int:
-    for at, (left, right) in enumerate(zip(one, other, strict=False)):
-        if _shape(left) != _shape(right):
-            return at
-    return min(len(one), len(other))
-
-
-def _shape(event: Event) -> tuple[object, ...]:
-    """What two plays share of an event, whatever the clock."""
-    return (type(event), getattr(event, "who", ""), getattr(event, "point", ""),
-            getattr(event, "sql", ""), getattr(event, "state", ""))  # fmt: skip
 
 
 def side_by_side(one: History, other: History) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -91,6 +92,23 @@ class Moody(Unfenced):
         return super().work(worker)
 
 
+class DrawsIds(Unfenced):
+    """Each of its claims has an id from the operating system, which no seed repeats."""
+
+    def prepare(self, db: Path) -> None:
+        super().prepare(db)
+        con = sqlite3.connect(db)
+        con.execute("ALTER TABLE jobs ADD COLUMN claim TEXT")
+        con.commit()
+        con.close()
+
+    def claim(self, con: sqlite3.Connection, worker: Worker) -> Any:
+        found = super().claim(con, worker)
+        if found is not None:
+            con.execute("UPDATE jobs SET claim = ? WHERE id = ?", (str(uuid.uuid4()), found[0]))
+        return found
+
+
 LaneOf = Callable[..., Lane]
 
 
@@ -156,6 +174,13 @@ def test_shrunk_failure_has_the_fewest_deviations(lane_of: LaneOf) -> None:
     assert judged.kinds & small.kinds
     assert len(small.script.actions) < len(judged.script.actions) - 4
     assert isinstance(small.script, Script)
+
+
+def test_ids_drawn_at_random_make_no_subject_unsteady(lane_of: LaneOf) -> None:
+    lane = lane_of(DrawsIds)
+    failed = play_and_judge(lane, parse_script(STALE), name="first")
+    assert any("V1" in kind for kind in failed.kinds)
+    assert confirm(lane, failed, name="again") is None
 
 
 @pytest.mark.timeout(240)  # a few hundred scripts
