@@ -2,7 +2,8 @@
 
 Each script is a plain random choice of actions over three workers, with points of the runtime's own
 map. What is found is either a fault of the runtime, of the engine or of the oracle. With `--skew`
-it is measured instead by how much a worker's clock may run ahead before it takes a live lease.
+it is measured instead by how much a worker's clock may run ahead before it takes a live lease;
+with `--twice` each script is played twice, and the two histories must be identical.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pytest_leasecheck.testkit import reference
 from pytest_leasecheck.testkit.history import Passed
 from pytest_leasecheck.testkit.judge import judge
 from pytest_leasecheck.testkit.lane import Lane, LaneOptions, Played
+from pytest_leasecheck.testkit.sameness import difference
 from pytest_leasecheck.testkit.script import parse_script
 from pytest_leasecheck.testkit.verdict import Verdict
 
@@ -195,6 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--workers", choices=("warm", "fresh"), default="warm")
     parser.add_argument("--skew", action="store_true", help="measure the skew that is borne")
+    parser.add_argument("--twice", action="store_true", help="compare two plays of each script")
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     with tempfile.TemporaryDirectory() as folder, importable():
@@ -207,7 +210,25 @@ def main(arguments: list[str] | None = None) -> int:
                 bound = reference.skew_borne_ms(lane.subject.lease_ttl_ms)
                 print(f"measured {borne_ms(lane)} ms, stated {bound} ms")
                 return 0
-            return _report(lane, scripts=options.scripts, seed=seed)
+            report = _twice if options.twice else _report
+            return report(lane, scripts=options.scripts, seed=seed)
+
+
+def _twice(lane: Lane, *, scripts: int, seed: int) -> int:
+    """Play each script twice; 1 when the histories of one differ in anything but process ids."""
+    print(f"{scripts} scripts twice, seed {seed}", flush=True)
+    differing = 0
+    dice = Dice(points_of(lane))
+    for number in range(scripts):
+        text = dice.script(f"{seed}/{number}")
+        first, second = (lane.play(parse_script(text), name="many").history for _ in range(2))
+        found = difference(first, second)
+        if found is not None:
+            differing += 1
+            print(f"--- script {seed}/{number}\n{text}  {found}", flush=True)
+        if (number + 1) % 100 == 0 or number + 1 == scripts:
+            print(f"{number + 1} scripts, {differing} played differently", flush=True)
+    return int(differing > 0)
 
 
 def _report(lane: Lane, *, scripts: int, seed: int) -> int:
