@@ -133,3 +133,18 @@ class LaneDied(LeasecheckError):
         #: How it ended (`signal 9`, `exit 1`, a traceback).
         self.how: Final = how
         super().__init__(f"the lane process died ({how}); its workers were killed with it")
+
+
+class LaneHung(LaneDied):
+    """The lane gave no sign of life, and was killed with everything of it."""
+
+    def __init__(self, *, silence_s: float, where: str) -> None:
+        #: Where its threads were, by the kernel's word.
+        self.where: Final = where
+        self.how = "hung"  # type: ignore[misc]  # the same attribute as its base has
+        LeasecheckError.__init__(
+            self,
+            f"the lane process gave no sign of life for {silence_s:g} s ({where}); it was killed,"
+            " and its workers with it. Was it, or the observer, stopped by a signal? The next test"
+            " gets a new lane",
+        )

@@ -12,6 +12,7 @@ import functools
 import marshal
 import os
 import pickle
+import signal
 import sys
 import types
 import uuid
@@ -28,6 +29,7 @@ from .errors import LaneDied, NeverReached, StageError, Unsettled
 from .history import KINDS, Change, Commit, Event, Header, History
 from .placement import a_cpu
 from .script import Action, Script
+from .silence import Patience
 from .stage import Stage
 from .subject import Subject, declaration_of
 from .subject_check import refuse_unfit
@@ -49,6 +51,7 @@ class LaneOptions:
     On a virtual clock it shares one processor with its workers when it is told which: `cpu`, or by
     its `number` among lanes that play side by side, which get others while there are enough.
     `places` are where databases may lie, in order; after them comes the system's temporary folder.
+    A lane that shows no sign of life for `deadline_s` and `silence_s` more is killed.
     """
 
     folder: Path
@@ -62,6 +65,7 @@ class LaneOptions:
     number: int | None = None
     dies_with: tuple[int, ...] = ()
     places: tuple[str, ...] = (SHARED_MEMORY,)
+    silence_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +130,15 @@ class Lane:
             guard.remove_folder(self._work)
             raise
         _open_lanes.add(self)
-        kind, facts = self._receive()
+        silence_s = options.deadline_s + options.silence_s
+        self._patience: Final = Patience(self._connection, silence_s=silence_s)
+        # It waits for the children that import and prepare without a sign of life.
+        kind, facts = self._receive(silence_s=2 * options.start_deadline_s + silence_s)
         if kind != "ready":
             self.close()
-            raise (
-                from_wire(facts) if kind == "refused" else LaneDied(f"it could not start:\n{facts}")
-            )
+            refused = kind == "refused"
+            raise from_wire(facts) if refused else LaneDied(f"it could not start:\n{facts}")
+        self._patience.pid = facts.pop("pid")
         self._declaration_json = declaration_to_json(self.declaration)
         self.facts: Final = _facts(facts, virtual=virtual, work=self._work)
 
@@ -189,6 +196,8 @@ class Lane:
         process = self._process
         if process.is_alive():
             process.terminate()  # the guard's: it kills the lane and whatever descends from it
+            with contextlib.suppress(OSError):
+                os.kill(process.pid, signal.SIGCONT)  # who is stopped hears nothing
             process.join(timeout=_GUARD_PATIENCE_S)
             process.kill()
         process.join()
@@ -226,8 +235,9 @@ class Lane:
             raise LaneDied(answer[1])
         return answer
 
-    def _receive(self) -> Any:
+    def _receive(self, *, silence_s: float | None = None) -> Any:
         try:
+            self._patience.wait(silence_s=silence_s)
             return marshal.loads(self._connection.recv_bytes())
         except (EOFError, OSError):
             raise self._died() from None

@@ -140,6 +140,7 @@ class _Lane:
             "sqlite": sqlite3.sqlite_version,
             "hooks": self._library is not None,
             "imports": imports,
+            "pid": os.getpid(),
         }
         self._connection.send_bytes(marshal.dumps(("ready", facts)))
 

@@ -19,7 +19,7 @@ from typing import IO
 import pytest
 from endings import Watch, descendants
 
-from pytest_leasecheck.testkit.errors import LaneDied
+from pytest_leasecheck.testkit.errors import LaneDied, Unsettled
 from pytest_leasecheck.testkit.lane import Lane
 from pytest_leasecheck.testkit.script import parse_script
 
@@ -176,6 +176,47 @@ def test_a_killed_lane_is_told_in_words_and_the_next_one_works(
         first.play(parse_script("submit r1"), name="x")
     played = lane_of("subjects_hostile:Small").play(parse_script("submit r1"), name="y")
     assert played.error is None
+
+
+@pytest.mark.parametrize("who", ["lane", "observer"])
+def test_a_stopped_lane_is_told_in_words_killed_and_replaced(
+    who: str, lane_of: Callable[..., Lane]
+) -> None:
+    first = lane_of("subjects_hostile:Small", deadline_s=0.5, silence_s=0.5)
+    _guard, lane, observer = everyone = descendants(first._process.pid)
+    stopped = lane if who == "lane" else observer
+    os.kill(stopped, signal.SIGSTOP)
+    watch = Watch(everyone)
+    with pytest.raises(LaneDied, match=r"gave no sign of life for 1 s \(") as told:
+        first.play(parse_script("submit r1"), name="x")
+    took_s, left = watch.wait(most_s=5)
+    assert left == []
+    assert took_s < 5
+    if who == "lane":
+        assert "T (stopped)" in str(told.value)
+    assert not Path(first.facts.work).exists()
+    assert not first.alive
+    played = lane_of("subjects_hostile:Small").play(parse_script("submit r1"), name="y")
+    assert played.error is None
+
+
+def test_a_stopped_guard_keeps_nobody_waiting(lane_of: Callable[..., Lane]) -> None:
+    lane = lane_of("subjects_hostile:Small")
+    everyone = descendants(lane._process.pid)
+    os.kill(everyone[0], signal.SIGSTOP)
+    assert lane.play(parse_script("submit r1"), name="x").error is None
+    watch = Watch(everyone)
+    lane.close()
+    took_s, left = watch.wait(most_s=4)
+    assert left == []
+    assert took_s < 4  # not the patience that it has with a guard
+
+
+def test_a_lane_at_work_may_take_its_time(lane_of: Callable[..., Lane]) -> None:
+    """What takes longer than its silence may, with signs of life, is waited for."""
+    lane = lane_of("subjects_hostile:Hostile", deadline_s=1.5, silence_s=-1.3)
+    played = lane.play(parse_script("spawn A to spin\nrun A"), name="x")
+    assert isinstance(played.error, Unsettled)
 
 
 def test_a_lane_outlives_the_thread_that_started_it(lane_of: Callable[..., Lane]) -> None:
