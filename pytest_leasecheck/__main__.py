@@ -1,20 +1,24 @@
 """Saved histories, offline: `python -m pytest_leasecheck judge|show|report FILE …`.
 
-Nothing of the code under test is needed: what was declared lies in the history. `judge` exits with
-1 when there is a fault, 2 when a file can't be read; a history that proves nothing is told, and is
-no fault.
+Nothing of the code under test is needed: what was declared lies in the history. Only a declaration
+with a function from a row to its run names code, which is imported and called with `--import`
+alone: a file may come from a stranger. `judge` exits with 1 when there is a fault, 2 when a file
+can't be read; a history that proves nothing is told, and is no fault.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .testkit.errors import InputError
+from .testkit.errors import HistoryError, InputError, Problem
 from .testkit.harmless import harmless
 from .testkit.history import History
+from .testkit.reading import read_file
 from .testkit.verdict import Verdict
 
 _UNREADABLE = 2
@@ -35,6 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("files", nargs="+", type=Path, metavar="FILE")
     report.add_argument("-o", "--output", type=Path, required=True, metavar="PAGE.html")
     report.set_defaults(do=_report)
+    for command in (judge, show, report):
+        command.add_argument(
+            "--import",
+            action="store_true",
+            dest="trusted",
+            help="import and call the functions that a history's declaration names",
+        )
     options = parser.parse_args(arguments)
     try:
         return int(options.do(options))
@@ -48,7 +59,7 @@ def _judge(options: argparse.Namespace) -> int:
     failed = unreadable = 0
     for file in options.files:
         try:
-            history, verdict = _judged(file)
+            history, verdict = _judged(file, trusted=options.trusted)
         except (InputError, OSError) as error:
             print(_line(f"{file}: can't be read: {error}"), file=sys.stderr)
             unreadable += 1
@@ -71,7 +82,7 @@ def _show(options: argparse.Namespace) -> int:
     """The timeline, with the verdict's marks."""
     from .testkit.timeline import timeline
 
-    history, verdict = _judged(options.files[0])
+    history, verdict = _judged(options.files[0], trusted=options.trusted)
     print(timeline(history, verdict, width=options.width))
     return 0
 
@@ -82,11 +93,30 @@ def _report(options: argparse.Namespace) -> int:
 
     items = []
     for file in options.files:
-        history, verdict = _judged(file)
+        history, verdict = _judged(file, trusted=options.trusted)
         items.append(Item(_name(file), history, verdict))
-    options.output.write_text(html_page(items), encoding="utf-8")
+    _write_page(options.output, html_page(items))
     print(f"{options.output}: {len(items)} histories")
     return 0
+
+
+def _write_page(page: Path, text: str) -> None:
+    """Write beside its place, then put it there: nobody sees half of one.
+
+    Raises `InputError` for a file that is no page: it may be the evidence itself.
+    """
+    if page.exists() and not page.is_file():  # /dev/stdout, say
+        page.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return
+    if page.exists() and not read_file(page).lower().startswith(b"<!doctype html>"):
+        what = "this file is there and is no page; it is not replaced"
+        raise InputError(str(page), [Problem("", what)])
+    half = page.with_name(f".{page.name}.{os.getpid()}")
+    try:
+        half.write_text(text, encoding="utf-8", errors="backslashreplace")
+        half.replace(page)
+    finally:
+        half.unlink(missing_ok=True)
 
 
 def _line(text: str) -> str:
@@ -99,13 +129,19 @@ def _name(file: Path) -> str:
     return file.parent.name if file.name == "history.jsonl" and file.parent.name else file.stem
 
 
-def _judged(file: Path) -> tuple[History, Verdict]:
-    """A saved history and its verdict. Raises `HistoryError`, OSError."""
+def _judged(file: Path, *, trusted: bool) -> tuple[History, Verdict]:
+    """A saved history and its verdict. Raises `InputError`, OSError."""
+    from .testkit.declaration_json import declaration_from_json
     from .testkit.history_json import load
     from .testkit.judge import judge
+    from .testkit.run_function import functions_of
     from .testkit.script import Drain, parse_script
 
     history = load(file)
+    named = functions_of(declaration_from_json(history.header.declaration))
+    if named and not trusted:
+        what = f"its declaration names {', '.join(named)}, which would be imported and called;"
+        raise HistoryError(str(file), [Problem("", f"{what} say --import if you trust this file")])
     acted = [line for line in history.header.script.splitlines() if line.strip()]
     drained = bool(acted) and isinstance(parse_script(history.header.script).actions[-1], Drain)
     return history, judge(history, drained=drained and _played_to_its_end(history))
@@ -120,4 +156,6 @@ def _played_to_its_end(history: History) -> bool:
 
 
 if __name__ == "__main__":
+    # Like any filter: who reads no further (`| head`) ends us, and hears no complaint.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

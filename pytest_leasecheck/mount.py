@@ -20,6 +20,7 @@ from .subjects import Named, variant
 from .suite import Group, all_groups, find
 from .tally import Record, to_properties
 from .testkit.errors import HistoryError, InputError, LeasecheckError, ScriptError
+from .testkit.reading import read_file
 from .testkit.scenario import Scenario
 from .testkit.script import Script, parse_script
 from .testkit.subject import Subject
@@ -359,11 +360,8 @@ def _saved_name(file: Path) -> str:
 def read_saved(file: Path) -> Script:
     """The script in a saved script or history. Raises `pytest.UsageError`."""
     try:
-        with file.open("rb") as saved:
-            start = saved.read(1)
-            text = "" if start == b"{" else (start + saved.read()).decode("utf-8")
-        if start == b"{":
-            text = engine.load_history(file).header.script
+        data = read_file(file)
+        text = engine.load_history(file).header.script if data[:1] == b"{" else data.decode("utf-8")
         script = parse_script(text)
     except FileNotFoundError:
         raise pytest.UsageError(f"--leasecheck-replay: there is no file {file}") from None

@@ -47,6 +47,21 @@ def print_asked(config: pytest.Config) -> int:
         if doctor and settings.subject is None
         else configured(settings.subject, folders=folders)
     )
+    try:
+        ok = _print_all(config, settings, subject, doctor=doctor)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head`: pytest ends without a word
+        raise
+    except OSError as error:
+        print(f"leasecheck could not finish: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to be lost
+        return 1
+    return 0 if ok else 1
+
+
+def _print_all(
+    config: pytest.Config, settings: Settings, subject: Named | None, *, doctor: bool
+) -> bool:
     ok = True
     with tempfile.TemporaryDirectory(prefix="leasecheck-") as folder:
         if doctor:
@@ -55,7 +70,7 @@ def print_asked(config: pytest.Config) -> int:
             ok &= _print_points(settings, subject, Path(folder))
         if subject is not None and config.getoption("leasecheck_explain"):
             ok &= _print_explained(settings, subject, Path(folder))
-    return 0 if ok else 1
+    return ok
 
 
 def _print_doctor(settings: Settings, subject: Named | None, folder: Path) -> bool:

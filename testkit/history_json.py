@@ -28,6 +28,7 @@ from typing import Any, Final
 from .declaration_json import read_as, shown
 from .errors import HistoryError, Problem
 from .history import KINDS, Change, Event, Header, History, Noted
+from .reading import read_file
 
 #: The version that is written, and the only one that is read.
 VERSION: Final = 1
@@ -66,7 +67,7 @@ def dump_line(item: Header | Event) -> str:
 
 def load(path: Path) -> History:
     """Read a history. Raises `HistoryError` that names every damaged line, and `OSError`."""
-    return loads(Path(path).read_bytes(), name=str(path))
+    return loads(read_file(Path(path)), name=str(path))
 
 
 def loads(data: bytes, *, name: str = "the history") -> History:

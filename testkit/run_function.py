@@ -13,6 +13,17 @@ from .blame import at, raised
 from .declaration_json import shown
 from .errors import Problem, SubjectError
 from .history import Row
+from .subject import Declaration
+
+
+def functions_of(declaration: Declaration) -> tuple[str, ...]:
+    """The functions that a declaration names, which judging imports and calls."""
+    parts = (
+        *declaration.writes, declaration.steps, declaration.reconciliations, declaration.effects
+    )  # fmt: skip
+    named = [part.run for part in parts if part is not None]
+    named += [declaration.runs.lease.run or ""]
+    return tuple(dict.fromkeys(name for name in named if ":" in name))
 
 
 def run_function(name: str, *, subject: str) -> Callable[[Row], str | None]:

@@ -1,5 +1,7 @@
 """`python -m pytest_leasecheck judge|show|report`: saved histories, judged with no subject."""
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from pytest_leasecheck.__main__ import main
 from pytest_leasecheck.testkit.declaration_json import declaration_to_json
 from pytest_leasecheck.testkit.history import History
 from pytest_leasecheck.testkit.history_json import save
+from pytest_leasecheck.testkit.subject import Writes
 
 from .builder import FULL, Story
 
@@ -85,3 +88,74 @@ def test_wrong_use_is_a_usage_error(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
+
+
+# -- files from strangers ------------------------------------------------------------------------
+
+
+def called_by_a_history(row: dict[str, object]) -> str:
+    raise AssertionError("a file had this function called")
+
+
+def naming_a_function(path: Path) -> Path:
+    file = saved(path, stale=False)
+    written = Writes("log", run=f"{__name__}:called_by_a_history")
+    header, *events = file.read_text().splitlines(keepends=True)
+    declaration = declaration_to_json(replace(FULL, writes=(written,)))
+    told = json.loads(header) | {"declaration": declaration}
+    file.write_text(json.dumps(told) + "\n" + "".join(events))
+    return file
+
+
+@pytest.mark.parametrize("command", ["judge", "show", "report"])
+def test_no_file_has_code_imported_and_called_unasked(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = naming_a_function(tmp_path / "a" / "history.jsonl")
+    page = tmp_path / "page.html"
+    more = ["-o", str(page)] if command == "report" else []
+    assert main([command, str(file), *more]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "called_by_a_history, which would be imported and called; say --import" in told
+    assert not page.exists()
+    main([command, str(file), *more, "--import"])
+    assert "say --import" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["binary", "empty", "pipe", "device", "folder", "long", "deep"])
+@pytest.mark.parametrize("command", ["judge", "show", "report"])
+def test_what_is_no_history_is_told_in_one_line(
+    kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("pytest_leasecheck.testkit.reading.read_file.__kwdefaults__",
+                        {"most": 1_000_000})  # fmt: skip
+    file = tmp_path / "history.jsonl"
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "device":
+            file = Path("/dev/zero")
+        case "folder":
+            file.mkdir()
+        case _:
+            content = {"binary": bytes(range(256)) * 40, "empty": b"", "long": b"x" * 1_000_001,
+                       "deep": b"[" * 200_000}  # fmt: skip
+            file.write_bytes(content[kind])
+    more = ["-o", str(tmp_path / "page.html")] if command == "report" else []
+    assert main([command, str(file), *more]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_is_not_written_over_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = saved(tmp_path / "a" / "history.jsonl", stale=False)
+    before = file.read_bytes()
+    assert main(["report", str(file), "-o", str(file)]) == 2
+    assert "is no page; it is not replaced" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    assert [one.name for one in file.parent.iterdir()] == ["history.jsonl"]
