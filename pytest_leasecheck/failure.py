@@ -10,6 +10,9 @@ from typing import Final
 
 from .playing import Result
 from .testkit.advice import advice_on
+from .testkit.errors import NeverReached
+from .testkit.hints import hint_on
+from .testkit.scenario import after_danger
 from .testkit.timeline import short_timeline
 
 _TAIL_LINES: Final = 15
@@ -97,6 +100,9 @@ def _what(result: Result) -> Iterator[str]:
             yield f"Besides, {result.error}"
     if result.error is not None and "\n" in str(result.error):
         yield str(result.error).partition("\n")[2]
+    hint = _hint(result)
+    if hint:
+        yield _one_line(f"what helps: {hint}.")
     if result.outcome == "inconclusive":
         yield (
             "A test counts only if its dangerous moment came about; the timeline tells what came"
@@ -107,6 +113,20 @@ def _what(result: Result) -> Iterator[str]:
     yield f"subject   {result.subject.label}"
     if result.scenario.story:
         yield f"story     {' '.join(result.scenario.story.split())}"
+
+
+def _hint(result: Result) -> str:
+    """What the declaration could say so that a point is one that is reached."""
+    error, subject = result.error, result.subject.subject
+    if not isinstance(error, NeverReached):
+        return ""
+    return hint_on(
+        error.point,
+        passed=error.passed,
+        danger=subject.danger,
+        danger_after=after_danger(subject),
+        long_call=subject.long_call,
+    )
 
 
 def _script(result: Result) -> Iterator[str]:

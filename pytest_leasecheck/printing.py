@@ -19,12 +19,14 @@ from .options import Settings, read_settings
 from .playing import free_scenario
 from .subjects import Named, configured
 from .testkit import history as h
-from .testkit.errors import LeasecheckError
+from .testkit.declaration_check import check, columns_of
+from .testkit.errors import LeasecheckError, SubjectError
 from .testkit.explain import explain
 from .testkit.script import parse_script
+from .testkit.subject import declaration_of
 
 if TYPE_CHECKING:
-    from .testkit.lane import Facts, Played
+    from .testkit.lane import Facts, Lane, Played
 
 #: One worker, undisturbed: what a subject does when nothing goes wrong.
 PLAIN: Final = "submit run-1\nspawn A\nrun A\nheal\ndrain\n"
@@ -87,6 +89,7 @@ def _print_doctor(settings: Settings, subject: Named | None, folder: Path) -> bo
         return False
     try:
         facts: Facts = lane.facts
+        fits = _print_declaration(lane, subject)
     finally:
         lane.close()
     _row("its import", facts.imports or "opens no database and starts no thread")
@@ -95,6 +98,34 @@ def _print_doctor(settings: Settings, subject: Named | None, folder: Path) -> bo
         _row("holds" if number == 0 else "", held)
     for number, fell in enumerate(facts.fallen):
         _row("does not hold" if number == 0 else "", fell)
+    return fits
+
+
+def _print_declaration(lane: Lane, subject: Named) -> bool:
+    """Whether what is declared is there, in a database as `prepare` makes it."""
+    try:
+        stage = engine.open_stage(lane, name="doctor")
+        try:
+            header = stage.history().header
+        finally:
+            stage.close()
+        tables = columns_of(header.schema)
+    except LeasecheckError as error:
+        _row("its database", f"could not be looked at: {error}")
+        return False
+    if not tables:
+        _row("its database", "prepare() makes no table: whether the declaration fits shows in a run"
+             " (--leasecheck-explain)")  # fmt: skip
+        return True
+    for number, (table, columns) in enumerate(tables.items()):
+        _row("its database" if number == 0 else "", f"{table}({', '.join(columns)})")
+    try:
+        check(declaration_of(subject.subject), tables, {})
+    except SubjectError as error:
+        for number, problem in enumerate(error.problems):
+            _row("is declared" if number == 0 else "", f"WRONGLY: {problem}")
+        return False
+    _row("is declared", "every table and column that the declaration names is there")
     return True
 
 

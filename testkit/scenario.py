@@ -42,7 +42,7 @@ class Scenario:
         danger = subject.danger
         values = {
             "danger": danger,
-            "danger_after": subject.danger_after or _after(danger),
+            "danger_after": after_danger(subject),
             "long_call": subject.long_call,
             "half_ttl": f"{subject.lease_ttl_ms // 2}ms",
         }
@@ -52,8 +52,10 @@ class Scenario:
         return parse_script(text)
 
 
-def _after(danger: str) -> str:
+def after_danger(subject: Subject) -> str:
     """Where one is held after the danger; a point of the subject's own code has no after."""
-    name = danger.removesuffix(" before")
+    if subject.danger_after:
+        return subject.danger_after
+    name = subject.danger.removesuffix(" before")
     timed = name.startswith(("effect:", "sql:", "txn:", "call:", "heartbeat"))
     return f"{name} after" if timed else "effect:* after"

@@ -75,7 +75,10 @@ def test_point_that_was_not_reached_fails_in_words(leasecheck: Run) -> None:
     result = leasecheck(FIRST, subject="Unreached")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        "worker 'A' never reached 'effect:[*] before'; it returned after passing: start. *"
+        [
+            "worker 'A' never reached 'effect:[*] before'; it returned after passing: start. *",
+            "what helps: *",
+        ]
     )
 
 

@@ -5,6 +5,21 @@ import pytest
 from pytest_leasecheck.printing import point_map
 from pytest_leasecheck.testkit.history import Passed
 
+THEIRS = """
+import sqlite3
+from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject, Writes
+
+
+class Theirs(Subject):
+    runs = RunTable("jobs", id="id", gone=True, lease=Lease(owner="owner", expires_at="expires_at"))
+
+    def prepare(self, db):
+        with sqlite3.connect(db) as connection:
+            connection.execute("CREATE TABLE jobs (id, owner, expires_at)")
+        connection.close()
+
+"""
+
 SUBJECT = "--leasecheck-subject=mine:Holds"
 
 
@@ -22,6 +37,30 @@ def test_doctor_says_what_a_subject_allows(consumer: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         ["subject        mine:Holds", "its import *", "holds *", "does not hold  points at *"]
     )
+
+
+@pytest.mark.parametrize(
+    ("declared", "code", "lines"),
+    [
+        ("", 0, ["its database   jobs(id, owner, expires_at)", "is declared    every table and *"]),
+        ("    runs = RunTable('job', id='id', gone=True, lease=Lease(owner='owner'))\n"
+         "    writes = [Writes('jobs', run='idd')]\n", 1,
+         ["is declared *WRONGLY: runs.table: there is no table 'job'; did you mean 'jobs'[?] *",
+          " *WRONGLY: writes[[]0].run: 'jobs' has no column 'idd'; did you mean 'id'[?] *"]),
+        ("    def prepare(self, db): raise OSError('no disk')\n", 1,
+         ["lane *does not start: the subject's prepare() raised OSError: no disk (theirs.py:*"]),
+    ],
+)  # fmt: skip
+def test_doctor_holds_the_declaration_against_a_real_database(
+    pytester: pytest.Pytester, declared: str, code: int, lines: list[str]
+) -> None:
+    pytester.makepyfile(theirs=THEIRS + declared)
+    result = pytester.runpytest_subprocess(
+        "--leasecheck-doctor", "--leasecheck-subject=theirs:Theirs"
+    )
+    result.stdout.fnmatch_lines(lines)
+    assert result.ret == code
+    assert "Traceback" not in result.stdout.str()
 
 
 def test_points_are_listed(consumer: pytest.Pytester) -> None:
