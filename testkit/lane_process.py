@@ -130,7 +130,11 @@ class _Lane:
             self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
         names.remember()
         self._body = worker.prepare(
-            self._page, library=self._library, turns=self._spec.attribution == "commit"
+            self._page,
+            library=self._library,
+            turns=self._spec.attribution == "commit",
+            tables=self._spec.declaration.tables,
+            warm=self._spec.warm,
         )
         gc.collect()
         gc.freeze()

@@ -215,9 +215,15 @@ class Body:
     page: ClockPage
     eyes: SkewedEyes
     probe: Probe | None
+    #: The declared tables.
+    tables: tuple[str, ...]
+    #: Whether it may live several lives.
+    warm: bool
 
 
-def prepare(page: ClockPage, *, library: Any, turns: bool) -> Body:
+def prepare(
+    page: ClockPage, *, library: Any, turns: bool, tables: tuple[str, ...], warm: bool
+) -> Body:
     """Patch waits, loops and SQLite's clock in this process; they serve who is forked from it.
 
     Here, where no channel is alive, everything patched does what it did before.
@@ -231,7 +237,7 @@ def prepare(page: ClockPage, *, library: Any, turns: bool) -> Body:
     if library is not None:
         probe = Probe(channel, page, library=library, turns=turns)
         probe.install(now_ns=eyes.peek_ns, note_read=eyes.note)
-    return Body(channel, page, eyes, probe)
+    return Body(channel, page, eyes, probe, tables, warm)
 
 
 def live(
@@ -262,7 +268,7 @@ def live(
         wrap_calls(channel, subject)
         if subject.clock == "patched" and page.virtual:
             patch_time(now_ns=eyes.now_ns, monotonic_ns=functools.partial(monotonic_ns, page))
-        _serve(channel, life, page=page, subject=subject, probe=probe, eyes=eyes)
+        _serve(body, life, subject=subject)
         status = 0
     except BaseException as error:
         _print_error(error)
@@ -270,26 +276,16 @@ def live(
         os._exit(status)
 
 
-def _serve(
-    channel: Channel,
-    life: Life | None,
-    *,
-    page: ClockPage,
-    subject: Subject,
-    probe: Probe | None,
-    eyes: SkewedEyes,
-) -> None:
+def _serve(body: Body, life: Life | None, *, subject: Subject) -> None:
     """Live one life after the other (more than one when warm), until the lane says to end."""
-    from .subject import declaration_of
-
     global _worker
-    tables = declaration_of(subject).tables
-    surroundings = Surroundings()
+    channel, page, eyes, probe = body.channel, body.page, body.eyes, body.probe
+    surroundings = Surroundings() if body.warm else None
     while life is not None:
         random.seed(life.who)
         eyes.slot = life.slot
         if probe is not None:
-            probe.watch(life.db, tables=tables)
+            probe.watch(life.db, tables=body.tables)
         worker = _worker = Worker(life, channel, page)
         command = channel.ask("hold", ("start", 1, "before"), wait="held")
         while command == "go":
@@ -298,7 +294,7 @@ def _serve(
                 os._exit(0)
             command = channel.ask("returned", (thread_name(), *outcome), wait="returned")
         life = Life(*command[1]) if command[0] == "again" else None
-        if life is not None:
+        if life is not None and surroundings is not None:
             surroundings.restore()
             _log_to(life.log)
             channel.reset()
