@@ -116,7 +116,7 @@ class Exploration:
         self._note(explored.tally, seed)
         if explored.unsteady:
             pytest.fail(f"seed {seed}: {explored.unsteady}", pytrace=False)
-        self._item.user_properties += to_properties(_record(self._subject.label, explored.tally))
+        self._item.user_properties += to_properties(record_of(self._subject.label, explored.tally))
 
     def _note(self, tally: Tally, seed: int | None) -> None:
         told = f"{tally.scripts} {tally.steps} {tally.wasted} {seed}"
@@ -198,7 +198,8 @@ def _counts(tally: Tally) -> Counts:
     )
 
 
-def _record(label: str, tally: Tally) -> Record:
+def record_of(label: str, tally: Tally) -> Record:
+    """What a search that found nothing adds to the summary."""
     notes = tuple(sorted(tally.notes))
     return Record(label, "pass", counts=_counts(tally), refused=tally.refused, notes=notes)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
-from .exploration import Progress, seed_of
+from .exploration import Progress, record_of, seed_of
 from .failure import Unproven
 from .mount import ScenarioItem
 from .playing import Result, free_scenario
 from .suite import Group
-from .tally import Record, to_properties
+from .tally import to_properties
 from .testkit.errors import LeasecheckError
 from .testkit.scenario import Scenario
-from .testkit.verdict import Counts
 
 INTERLEAVE: Final = "interleave"
 PROPERTY: Final = "leasecheck.interleaved"
@@ -65,10 +65,8 @@ class InterleaveItem(ScenarioItem):
             whole.lanes.drop(subject.subject)
             pytest.fail(str(error), pytrace=False)
         self.user_properties.append((PROPERTY, f"{self.name}: {searched}"))
-        played = searched.schedules + searched.random
-        counts = Counts(scripts=played, runs=played)
         if searched.found is None:
-            record = Record(subject.label, "pass", counts)
+            record = record_of(subject.label, searched.tally)
             self.user_properties += to_properties(record)
             return
         judged = searched.found
@@ -77,5 +75,7 @@ class InterleaveItem(ScenarioItem):
         result = whole.player.keep(
             Result(folder, subject, scenario, judged.script, judged.history, judged.verdict)
         )
-        self.user_properties += to_properties(result.record)
+        record = record_of(subject.label, searched.tally)
+        found = replace(result.record, counts=record.counts, refused=record.refused)
+        self.user_properties += to_properties(found)
         raise Unproven(result, base=self.config.invocation_params.dir)

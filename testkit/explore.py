@@ -251,14 +251,9 @@ class Races(Explorer, RuleBasedStateMachine):
     def _count(self, judged: Judged) -> None:
         tally, counts = self._shared.tally, judged.verdict.counts
         steps, wasted = steps_of(judged.history)
-        tally.scripts += 1
+        tally.count(judged)
         tally.steps += steps
         tally.wasted += wasted
-        tally.stale_attempts += counts.stale_attempts
-        tally.refused += sum(one.outcome != "landed" for one in judged.verdict.attempts)
-        tally.interruptions += counts.interruptions
-        tally.reconciliations += counts.reconciliations
-        tally.notes |= {one.title for one in judged.verdict.findings if one.severity == "note"}
         if judged.faults:
             tally.first = tally.first or tally.scripts
             tally.failures[:] = [*tally.failures[:1], judged]

@@ -59,6 +59,16 @@ class Tally:
     notes: set[str] = field(default_factory=set)
     failures: list[Judged] = field(default_factory=list)
 
+    def count(self, judged: Judged) -> None:
+        """One more script, and what came about in it."""
+        counts = judged.verdict.counts
+        self.scripts += 1
+        self.stale_attempts += counts.stale_attempts
+        self.refused += sum(one.outcome != "landed" for one in judged.verdict.attempts)
+        self.interruptions += counts.interruptions
+        self.reconciliations += counts.reconciliations
+        self.notes |= {one.title for one in judged.verdict.findings if one.severity == "note"}
+
 
 def parse_actions(what: Action | str) -> tuple[Action, ...]:
     """The actions of a text, one by one: a worker may have been spawned before it."""

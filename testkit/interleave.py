@@ -23,6 +23,7 @@ from . import script as acts
 from .confirming import Judged
 from .errors import StageError
 from .families import BEGIN, END
+from .found import Tally
 from .history import EffectAsked, History, Passed
 from .judge import judge
 from .lane import Lane
@@ -61,7 +62,7 @@ class Searched:
     """What was searched. `exhausted` is the highest bound searched to its end, None for none.
 
     `cut` were cut short as equivalent to one that was played; `random` were played with random
-    priorities after the budget; `left` were known and not played.
+    priorities after the budget; `left` were known and not played. `tally` is what came about.
     """
 
     exhausted: int | None
@@ -69,6 +70,7 @@ class Searched:
     cut: int
     random: int
     left: int
+    tally: Tally
     found: Judged | None = None
 
     @property
@@ -129,27 +131,31 @@ def search(
     played before random priorities take over for a tenth as many. Raises `LaneDied`.
     """
     waiting: list[deque[Branch]] = [deque([Branch()]), deque(), deque()]
+    tally = Tally()
     played = cut = 0
     exhausted: int | None = None
     for bound, queue in enumerate(waiting):
         while queue:
             if played >= budget:
                 left = sum(map(len, waiting))
-                found, count = _random(lane, max(1, budget // 10), seed=seed, expiring=expiring)
-                return Searched(exhausted, played, cut, count, left, found)
+                at_random = _random(lane, budget // 10, seed=seed, expiring=expiring, tally=tally)
+                return Searched(exhausted, played, cut, at_random[1], left, tally, at_random[0])
             branch = queue.popleft()
             run, judged = _play(lane, branch, expiring=expiring)
             cut += run.cut
             played += not run.cut
             told(played, sum(map(len, waiting)))
-            if judged is not None and judged.faults:
-                return Searched(exhausted, played, cut, 0, sum(map(len, waiting)), judged)
+            if judged is not None:
+                tally.count(judged)
+                if judged.faults:
+                    left = sum(map(len, waiting))
+                    return Searched(exhausted, played, cut, 0, left, tally, judged)
             for longer in alternatives(run, since=len(branch.moves), cutting=not expiring):
                 count = preemptions(longer.moves, run.enabled)
                 if count <= MOST_PREEMPTIONS:
                     waiting[max(count, bound)].append(longer)
         exhausted = bound
-    return Searched(exhausted, played, cut, 0, 0)
+    return Searched(exhausted, played, cut, 0, 0, tally)
 
 
 def alternatives(run: Run, *, since: int, cutting: bool) -> list[Branch]:
@@ -268,9 +274,11 @@ def footprint(history: History, *, since: int) -> Footprint:
     return Footprint(frozenset(reads), frozenset(writes), effect)
 
 
-def _random(lane: Lane, count: int, *, seed: int, expiring: bool) -> tuple[Judged | None, int]:
-    """Random priorities that change at few random places."""
-    random = Random(seed)
+def _random(
+    lane: Lane, count: int, *, seed: int, expiring: bool, tally: Tally
+) -> tuple[Judged | None, int]:
+    """Random priorities that change at few random places; at least one schedule."""
+    random, count = Random(seed), max(1, count)
     for number in range(1, count + 1):
         favourite = random.choice(WORKERS)
         changes = {random.randrange(40) for _ in range(_DEPTH - 1)}
@@ -284,6 +292,8 @@ def _random(lane: Lane, count: int, *, seed: int, expiring: bool) -> tuple[Judge
             return favourite if favourite in able else min(able)
 
         _run, judged = _play(lane, Branch(), expiring=expiring, choose=choose)
-        if judged is not None and judged.faults:
-            return judged, number
+        if judged is not None:
+            tally.count(judged)
+            if judged.faults:
+                return judged, number
     return None, count

@@ -135,6 +135,9 @@ def test_interleavings_are_exhausted_and_the_race_is_found(lane_of: LaneOf) -> N
         assert searched.found is None
         assert searched.finished, str(searched)
         assert str(searched).startswith("exhausted up to 2 preemptions: ")
+        assert searched.tally.scripts == searched.schedules
+        # With no expiry there is no second holder, and so nothing stale.
+        assert (searched.tally.stale_attempts > 0) == expiring
     found = interleave.search(lane_of(Unfenced), expiring=True, budget=500).found
     assert found is not None
     assert "V1 a stale write landed" in found.kinds
