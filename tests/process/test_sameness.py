@@ -47,8 +47,13 @@ def scripts(count: int) -> Iterator[str]:
         yield "; ".join([*lines, "heal", "drain"])
 
 
-def test_a_hundred_scripts_repeat_exactly(lane: Lane) -> None:
-    for text in scripts(100):
+HUNDRED = list(scripts(100))
+
+
+# Ten at a time, so that pytest-xdist's workers can share them.
+@pytest.mark.parametrize("start", range(0, len(HUNDRED), 10))
+def test_a_hundred_scripts_repeat_exactly(lane: Lane, start: int) -> None:
+    for text in HUNDRED[start : start + 10]:
         try:
             first = lane.play(parse_script(text.replace(";", "\n")), name="script")
             second = lane.play(parse_script(text.replace(";", "\n")), name="script")
