@@ -75,8 +75,9 @@ def consumer(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     pytester.makeconftest(CONFTEST.format(folder=str(Path(__file__).parent)))
     pytester.makepyfile(mine=SUBJECTS)
     monkeypatch.setenv("STAND_IN_NOTES", str(pytester.path / "notes.txt"))
-    for name in ("PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    # It imports all of Hypothesis at the end of each run, a third of what such a run takes.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
     return pytester
 
 
