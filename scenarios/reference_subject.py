@@ -86,7 +86,7 @@ class ReferenceSubject(Subject):
     capabilities = frozenset(
         {
             "checks_expiry", "fences_effects", "reconciles", "releases", "cancels",
-            "asks_approval", "heartbeats", "asks_provider",
+            "asks_approval", "heartbeats", "asks_provider", "asks_first", "validates",
         }
     )  # fmt: skip
     delivery = "exactly-once"

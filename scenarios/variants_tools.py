@@ -59,6 +59,9 @@ class SilentProvider(RunLease):
 class Compensates(RunLease):
     """A booking that is undone when nobody knows whether it was made."""
 
+    # An undoing may be carried out twice: when it was interrupted it is asked for again, unasked.
+    capabilities = RunLease.capabilities - {"asks_first"}
+
     plan: ClassVar[tuple[reference.Step, ...]] = (reference.Step("book"), reference.Step("mail"))
 
     def tools(self, worker: Worker, store: reference.Store) -> tuple[reference.Tool, ...]:

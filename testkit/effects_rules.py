@@ -124,7 +124,8 @@ def _unchecked(given: Facts, ask: facts.Ask) -> Finding:
 def unasked(given: Facts) -> Iterator[Finding]:
     """V4 for lost requests: one that may have been carried out isn't made again unasked.
 
-    Judged for a subject that claims `asks_first`, whoever asked the provider about the key.
+    Judged for a subject that claims `asks_first`, whoever asked the provider about the key. Where
+    the run has waited for an operator since, it is made again at a person's word.
     """
     if not given.claims("asks_first"):
         return
@@ -145,6 +146,8 @@ def unasked(given: Facts) -> Iterator[Finding]:
         known = outcomes.get((before.event.who, before.event.request), "")
         if known in ("refused", "failed") or ask.asked_about > before.event.n:
             continue
+        if _has_waited(given, ask.run_id, before.event.n, event.n):
+            continue
         text = (
             f"{_asker(given, ask)} asked for effect {event.name!r} of run {ask.run_id!r} again at"
             f" event {event.n}, and nobody had asked the provider about key {event.key!r} since"
@@ -152,6 +155,14 @@ def unasked(given: Facts) -> Iterator[Finding]:
         )
         yield Finding("V4", "an effect was retried unasked", text, ask.run_id or "", event.who,
                       (), (before.event.n, event.n))  # fmt: skip
+
+
+def _has_waited(given: Facts, run_id: str | None, first: int, last: int) -> bool:
+    """Whether a run waited for somebody at some time between two events."""
+    return any(
+        touch.run_id == run_id and first < touch.n < last and touch.after.waiting
+        for touch in given.owned.touches
+    )
 
 
 def ran_twice(given: Facts) -> Iterator[Finding]:

@@ -35,9 +35,7 @@ _LABELS: Final = ("A", "B", "C")
 
 
 class Many(ReferenceSubject):
-    """The reference runtime, held to all that it can be; an operator's late word is no error."""
-
-    capabilities = ReferenceSubject.capabilities | {"asks_first", "validates"}
+    """The reference runtime; an operator's late word is no error."""
 
     def cancel(self, db: Path, run_id: str) -> None:
         with suppress(reference.RunStateError):  # an end is not rewritten

@@ -35,7 +35,6 @@ class Plain(ReferenceSubject):
     """The reference runtime itself, and all that it can be held to."""
 
     runs = replace(ReferenceSubject.runs, key="start_key")
-    capabilities = ReferenceSubject.capabilities | {"asks_first", "validates"}
 
     def submit(self, db: Path, run_id: str) -> None:
         mutate(db)

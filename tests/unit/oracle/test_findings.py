@@ -759,20 +759,25 @@ def test_an_unchecked_start():
 def test_an_effect_was_retried_unasked():
     claims = FULL.capabilities | {"asks_first"}
 
-    def story(*, asks=False, outcome="accepted", claimed=True):
+    def story(*, asks=False, outcome="accepted", claimed=True, waits=""):
         s = started(replace(FULL, capabilities=claims if claimed else FULL.capabilities))
         s.spawn("B#1")
         s.effect("A#1", outcome=outcome, token=1, key="r1/0")
         s.expire()
         s.claim("B#1", token=2)
+        if waits:
+            row = {"status": "waiting", "owner": None, "expires": None, "token": 2}
+            s.commit("B#1", s.set("runs", waits, **row))
+            s.claim("B#1", token=3)
         if asks:
             s.look_up("B#1", "r1/0")
-        s.effect("B#1", outcome="replayed", token=2, key="r1/0")
+        s.effect("B#1", outcome="replayed", token=3 if waits else 2, key="r1/0")
         return s
 
     title = "an effect was retried unasked"
     assert "about key 'r1/0' since A#1's request" in only_of(story(), title).text
-    for honest in ({"asks": True}, {"outcome": "failed"}, {"claimed": False}):
+    assert title in faults(story(waits="r2"))  # another run
+    for honest in ({"asks": True}, {"outcome": "failed"}, {"claimed": False}, {"waits": "r1"}):
         assert title not in faults(story(**honest))
 
 
