@@ -111,7 +111,7 @@ class Session:
         assert not self.work.exists()
         print(f"{by}: {len(self.pids)} processes and the folder gone in {took_s * 1e3:.0f} ms")
         assert took_s < SOON_S
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)  # xdist gives its own workers ten seconds to end
         return self.output
 
     def close(self) -> None:
