@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .testkit.errors import HistoryError, InputError, Problem
+from .testkit.files import read_file
 from .testkit.harmless import harmless
 from .testkit.history import History
-from .testkit.reading import read_file
 from .testkit.verdict import Verdict
 
 _UNREADABLE = 2

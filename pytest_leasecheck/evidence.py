@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import tempfile
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
+from .testkit.files import write_new
 
 #: Default, below rootdir.
 FOLDER: Final = ".leasecheck"
@@ -82,7 +83,7 @@ def _make(parent: Path) -> Path:
     # What was there belongs to somebody, who may have chosen its permissions.
     if not parent.is_dir():
         parent.mkdir(mode=0o700, parents=True)
-        write_private(parent / ".gitignore", _IGNORE)
+        write_new(parent / ".gitignore", _IGNORE)
     stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     for number in range(1, 1_000):
         folder = parent / (stamp if number == 1 else f"{stamp}_{number}")
@@ -92,13 +93,6 @@ def _make(parent: Path) -> Path:
             continue
         return folder
     raise FileExistsError(17, "too many sessions in one second", str(parent))
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read. Raises FileExistsError when there is one."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8", errors="backslashreplace") as out:
-        out.write(text)
 
 
 def _empty_below(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from .evidence import FOLDER, folder_name, write_private
+from .evidence import FOLDER, folder_name
 from .failure import Unproven
 from .lanes import Lanes
 from .mount import ScenarioItem
@@ -22,6 +22,7 @@ from .suite import Group
 from .tally import Record, to_properties
 from .testkit.confirming import Judged, play_and_judge
 from .testkit.errors import LaneDied, LeasecheckError, ScriptError
+from .testkit.files import write_new
 from .testkit.found import Tally
 from .testkit.python_text import as_python
 from .testkit.scenario import Scenario
@@ -160,7 +161,7 @@ class Exploration:
                     if path.read_text(encoding="utf-8").endswith(f"\n{judged.script}"):
                         return
                     continue
-                write_private(path, text)
+                write_new(path, text)
                 return
 
     def _saved_that_fails(self, lane: Lane) -> Judged | None:

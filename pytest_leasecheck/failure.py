@@ -152,6 +152,8 @@ def _evidence(result: Result, base: Path) -> Iterator[str]:
     yield ""
     if result.kept is not None:
         yield f"evidence  {_relative(result.kept, base)}"
+    if result.lost:
+        yield _one_line(f"          not all of it could be kept: {result.lost}")
     command = replay_command(result, base=base)
     if command:
         yield f"replay    {command}"

@@ -20,7 +20,7 @@ from .subjects import Named, variant
 from .suite import Group, all_groups, find
 from .tally import Record, to_properties
 from .testkit.errors import HistoryError, InputError, LeasecheckError, ScriptError
-from .testkit.reading import read_file
+from .testkit.files import read_file
 from .testkit.scenario import Scenario
 from .testkit.script import Script, parse_script
 from .testkit.subject import Subject

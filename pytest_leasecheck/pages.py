@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from . import engine
-from .evidence import folder_name, write_private
+from .evidence import folder_name
 from .failure import replay_command
 from .playing import Result
 from .testkit.errors import LeasecheckError
+from .testkit.files import write_new
 from .testkit.history import Header, History
 from .testkit.report import Item, html_page, job_summary
 from .testkit.verdict import Finding, Verdict
@@ -87,7 +88,7 @@ class Pages:
                 engine.save_history(result.history, history)
             half = told.with_suffix(".half")
             half.unlink(missing_ok=True)
-            write_private(half, json.dumps(_part(result, nodeid=nodeid, base=self._base)))
+            write_new(half, json.dumps(_part(result, nodeid=nodeid, base=self._base)))
             half.rename(told)
 
     def draw(self, session: Path) -> list[tuple[str, str]]:

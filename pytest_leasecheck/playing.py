@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,11 +12,12 @@ import pytest
 
 from . import engine
 from .asking import ask, implementers, listed, tell
-from .evidence import Evidence, write_private
+from .evidence import Evidence
 from .subjects import Named
 from .tally import Record, record_of
 from .testkit.blame import blaming
 from .testkit.errors import LaneDied, LeasecheckError, SubjectError
+from .testkit.files import write_new
 from .testkit.history import History
 from .testkit.scenario import ALL_INVARIANTS, Scenario
 from .testkit.script import Drain, Script
@@ -50,6 +50,8 @@ class Result:
     error: LeasecheckError | None = None
     logs: Mapping[str, Path] = field(default_factory=dict)
     kept: Path | None = None
+    #: Why not all of it could be kept; empty when it was.
+    lost: str = ""
     #: Guarantees that did not hold in the lane that played it.
     fallen: tuple[str, ...] = ()
 
@@ -72,11 +74,13 @@ class Result:
         """What the summary adds up."""
         evidence = str(self.kept or "")
         if self.verdict is None:
-            return Record(subject=self.subject.label, outcome="fail", evidence=evidence)
+            return Record(
+                subject=self.subject.label, outcome="fail", evidence=evidence, lost=self.lost
+            )
         record = record_of(
             self.subject.label, self.verdict, history=self.history, evidence=evidence
         )
-        return replace(record, outcome=self.outcome, fallen=self.fallen)
+        return replace(record, outcome=self.outcome, fallen=self.fallen, lost=self.lost)
 
 
 def free_scenario(nodeid: str, *, requires: Sequence[str], holds: Sequence[str] | None) -> Scenario:
@@ -174,14 +178,17 @@ class Player:
             shutil.rmtree(result.folder, ignore_errors=True)
             return result
         folder = result.folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
         # Evidence that can't be written must not hide the verdict it is evidence of.
-        with contextlib.suppress(OSError):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
             text = f"{SCENARIO_MARK}{result.scenario.name}\n{result.script}"
-            write_private(_unused(folder / "script.txt"), text)
+            write_new(_unused(folder / "script.txt"), text)
             if result.history is not None:
                 engine.save_history(result.history, _unused(folder / "history.jsonl"))
+        except OSError as error:
+            kept = folder if folder.is_dir() else None
+            return replace(result, kept=kept, lost=f"{error.strerror or error}: {folder}")
         return replace(result, kept=folder)
 
     def _replace_if_dead(self, subject: Subject, error: LeasecheckError | None) -> None:

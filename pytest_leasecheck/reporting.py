@@ -53,6 +53,11 @@ def write_summary(
     folders = sorted({record.evidence for record in records.values() if record.evidence})
     if folders:
         terminal.write(f"evidence      {_shown(os.path.commonpath(folders), base)}\n")
+    lost = [one.lost for one in records.values() if one.lost]
+    if lost:
+        text = f"of {_number(len(lost), 'test')} not all could be kept: {lost[0]}"
+        terminal.write(f"{'evidence':<14}", **_BROKEN)
+        terminal.write(f"{text}\n")
     for word, text in drawn:
         terminal.write(f"{word:<14}{text}\n")
 

@@ -36,6 +36,8 @@ class Record:
     notes: tuple[str, ...] = ()
     not_claimed: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
+    #: Why evidence could not be kept.
+    lost: str = ""
     checklist: tuple[str, ...] = ()
     fallen: tuple[str, ...] = ()
 
@@ -93,6 +95,8 @@ def to_properties(record: Record) -> list[tuple[str, object]]:
         pairs.append(("broken", " ".join(record.broken)))
     if record.evidence:
         pairs.append(("evidence", record.evidence))
+    if record.lost:
+        pairs.append(("evidence lost", record.lost))
     if record.checklist:
         pairs.append(("checklist", "; ".join(record.checklist)))
     if record.fallen:
@@ -125,6 +129,7 @@ def from_properties(properties: Iterable[Iterable[object]]) -> Record | None:
             if name.startswith(claims)
         },
         evidence=str(found.get("evidence", "")),
+        lost=str(found.get("evidence lost", "")),
         checklist=tuple(filter(None, str(found.get("checklist", "")).split("; "))),
         fallen=tuple(filter(None, str(found.get("fallen", "")).split("; "))),
     )
@@ -143,6 +148,7 @@ def together(one: Record, other: Record) -> Record:
         notes=_union(one.notes, other.notes),
         not_claimed={**one.not_claimed, **other.not_claimed},
         evidence=other.evidence or one.evidence,
+        lost=other.lost or one.lost,
         checklist=_union(one.checklist, other.checklist),
         fallen=_union(one.fallen, other.fallen),
     )

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import errno
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
@@ -27,8 +25,8 @@ from typing import Any, Final
 
 from .declaration_json import read_as, shown
 from .errors import HistoryError, Problem
+from .files import read_file, write_new
 from .history import KINDS, Change, Event, Header, History, Noted
-from .reading import read_file
 
 #: The version that is written, and the only one that is read.
 VERSION: Final = 1
@@ -43,17 +41,10 @@ def save(history: History, path: Path) -> None:
     """Write a history to a new file that only its owner may read.
 
     Raises `FileExistsError` when there is something at `path`: a history is evidence, and is
-    never overwritten.
+    never overwritten; OSError when there is no room, and then nothing is left of it.
     """
     text = dump_line(history.header) + "".join(map(dump_line, history.events))
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise FileExistsError(
-            errno.EEXIST, "a history is never overwritten; choose another name", str(path)
-        ) from None
-    with open(descriptor, "w", encoding="ascii", newline="\n") as file:
-        file.write(text)
+    write_new(Path(path), text, encoding="ascii")
 
 
 def dump_line(item: Header | Event) -> str:

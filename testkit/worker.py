@@ -347,7 +347,10 @@ def _redirect(log: str) -> None:
 
 def _log_to(log: str) -> None:
     """From now on output goes there, and stacks when they are asked for."""
-    out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    except OSError:  # no room: a worker without a log is still a worker
+        out = os.open(os.devnull, os.O_WRONLY)
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.close(out)

@@ -128,7 +128,7 @@ def test_what_is_no_history_is_told_in_one_line(
     kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("pytest_leasecheck.testkit.reading.read_file.__kwdefaults__",
+    monkeypatch.setattr("pytest_leasecheck.testkit.files.read_file.__kwdefaults__",
                         {"most": 1_000_000})  # fmt: skip
     file = tmp_path / "history.jsonl"
     match kind:
