@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Any, Final
 
-from pytest_leasecheck.testkit.reference import heartbeat
+from pytest_leasecheck.testkit.reference import driver, heartbeat
 from pytest_leasecheck.testkit.reference.lease import Claim, read_lease
 
 from . import schedules as when
@@ -72,6 +73,29 @@ def _until_an_error(self: Any) -> None:
             return
 
 
+def _within_a_transaction(self: Any, tenure: Any, started: Any) -> None:
+    """Calls what is outside with a transaction of its own open, to have all or nothing."""
+    settings, name = self.settings, started.call.name
+    if name == "mail":
+        own = self.store.own_connection(busy_timeout_ms=1)
+        tool = settings.tool(name)
+
+        def run(call: Any) -> object:
+            own.execute("BEGIN IMMEDIATE")
+            try:
+                return tool.run(call)
+            finally:
+                own.execute("COMMIT")
+
+        self.settings = replace(settings, tools={**settings.tools, name: replace(tool, run=run)})
+    try:
+        _PERFORM(self, tenure, started)
+    finally:
+        self.settings = settings
+
+
+_PERFORM: Final = driver.Driver._perform
+
 HEARTBEATS: Final = (
     Mutant("delayed beat steals the lease back",
            "A heartbeat writes its owner and token back, whoever holds the run by then.",
@@ -114,4 +138,9 @@ HEARTBEATS: Final = (
            {"heartbeat.Heartbeat._renew": _on_the_shared_connection},
            when.BUSY_OWNER_HOLDS_THE_CONNECTION, frozenset({"V7"}),
            "a live owner lost its lease", seen_in="agronholm/apscheduler/issues/1116"),
+    Mutant("call within a transaction",
+           "A call is made with a transaction open, and the heartbeat waits for its lock.",
+           {"driver.Driver._perform": _within_a_transaction}, when.BUSY_OWNER_BESIDE_A_READER,
+           frozenset({"V7"}), "a live owner lost its lease",
+           seen_in="seed 2, The renewal connection"),
 )  # fmt: skip

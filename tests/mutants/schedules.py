@@ -290,6 +290,25 @@ BUSY_OWNER_HOLDS_THE_CONNECTION = Schedule(
     ("effect by A", "refused claim by B"),
     "HeldConnection",
 )
+BUSY_OWNER_BESIDE_A_READER = Schedule(
+    "busy_owner_beside_a_reader",
+    "A is in a call for longer than its lease lasts; B rests on a read, which hinders nobody.",
+    """
+    submit r1
+    spawn A
+    until A effect:mail before
+    spawn B
+    until B sql:SELECT runs before
+    advance 15s
+    advance 15s
+    advance 15s
+    run B
+    run A
+    heal
+    drain
+    """,
+    ("renewal by A", "effect by A"),
+)
 ONE_BUSY_BEAT = Schedule(
     "one_busy_beat",
     "A's first heartbeat finds the database locked for longer than it waits; then it is free.",
