@@ -54,6 +54,19 @@ def _count(text: str) -> int:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options; none does anything unless it is given."""
     group = parser.getgroup("leasecheck", "failure injection for run leases")
+    _add_suite(group)
+    _add_searches(group)
+    _add_outputs(group)
+    parser.addini("leasecheck_subject", "the Subject to test: pkg.mod:Name or reference")
+    parser.addini("leasecheck_evidence", "where leasecheck's evidence is kept")
+    parser.addini("leasecheck_clock", "auto, virtual or wall")
+    parser.addini("leasecheck_workers", "fresh or warm")
+    parser.addini("leasecheck_sweep", "cheap, full or off")
+    parser.addini("leasecheck_deadline", "real seconds that one move of a worker may take")
+
+
+def _add_suite(group: pytest.OptionGroup) -> None:
+    """What is played against whom, and on what."""
     group.addoption(
         "--leasecheck",
         action="store_true",
@@ -97,6 +110,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " given (ini: leasecheck_deadline)",
     )
     group.addoption(
+        "--leasecheck-no-hooks",
+        action="store_true",
+        help="behave as if SQLite's symbols were hidden: coarser points, wall clock",
+    )
+
+
+def _add_searches(group: pytest.OptionGroup) -> None:
+    """What is played beside the scenarios, or instead of them."""
+    group.addoption(
         "--leasecheck-sweep",
         choices=("cheap", "full", "off"),
         help="how much of every point times every fault is played; cheap (default): workers killed"
@@ -121,6 +143,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="play one saved script, or the script of a saved history, and nothing else",
     )
+
+
+def _add_outputs(group: pytest.OptionGroup) -> None:
+    """What is drawn, or printed instead of running tests."""
     group.addoption(
         "--leasecheck-report",
         metavar="FILE.html",
@@ -142,17 +168,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="print what this environment can do: interpreter, SQLite, shared memory, what the"
         " subject's import does, which guarantees hold; and exit",
     )
-    group.addoption(
-        "--leasecheck-no-hooks",
-        action="store_true",
-        help="behave as if SQLite's symbols were hidden: coarser points, wall clock",
-    )
-    parser.addini("leasecheck_subject", "the Subject to test: pkg.mod:Name or reference")
-    parser.addini("leasecheck_evidence", "where leasecheck's evidence is kept")
-    parser.addini("leasecheck_clock", "auto, virtual or wall")
-    parser.addini("leasecheck_workers", "fresh or warm")
-    parser.addini("leasecheck_sweep", "cheap, full or off")
-    parser.addini("leasecheck_deadline", "real seconds that one move of a worker may take")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
