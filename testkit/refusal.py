@@ -71,7 +71,9 @@ def guards_of(
     now = scratch.tables_before(history, statements[0].n)
     then = _tables_then(history, declaration, attempt, tenure)
     world = World(declaration, run_id=attempt.run_id, table=statements[asked].table)
-    connection = scratch.empty(history.header.schema, at_ns=statements[asked].at_ns)
+    connection = scratch.empty(
+        history.header.schema, at_ns=statements[asked].at_ns, zone=declaration.zone
+    )
     try:
         scratch.fill(connection, now)
         now, then = world.of_run(now), world.of_run(then)  # thousands of others' rows lie about

@@ -19,6 +19,7 @@ from .errors import Problem, SubjectError
 from .history import Change, Commit, History, Key, Row, Value
 from .run_function import run_function
 from .subject import After, Beat, Declaration
+from .zone import Zone, since_1970_s
 
 _SECOND: Final = 1_000_000_000
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -73,15 +74,18 @@ ABSENT: Final = View(False, None, False, False, False, None, None, (), None, Non
 
 
 @lru_cache(maxsize=4096, typed=True)
-def read_time(value: Value, unit: str | None = None) -> Expiry | None:
-    """A stored time, None for NULL or ''. Raises ValueError for what is no time."""
+def read_time(value: Value, unit: str | None = None, *, zone: Zone = ()) -> Expiry | None:
+    """A stored time, None for NULL or ''. Raises ValueError for what is no time.
+
+    `zone`: how local time was kept where it was stored; like this machine's, when empty.
+    """
     if value is None or value == "" or value == b"":
         return None
     if isinstance(value, bytes):
         value = value.decode("ascii", "replace")
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
-            return _read_text(value, local=unit == "local iso")
+            return _read_text(value, local=unit == "local iso", zone=zone)
         value = float(value) if any(mark in value for mark in ".eE") else int(value)
     if unit == "julian" or (unit is None and 2.4e6 < value < 2.6e6):
         return Expiry(round((value - _JULIAN_1970) * 86_400 * _SECOND), _TICK)
@@ -95,18 +99,25 @@ def read_time(value: Value, unit: str | None = None) -> Expiry | None:
     return Expiry(whole * factor + round((value - whole) * factor), min(_TICK, factor))
 
 
-def _read_text(text: str, *, local: bool) -> Expiry:
+def _read_text(text: str, *, local: bool, zone: Zone) -> Expiry:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ValueError(f"{text[:80]!r} can't be read as a time") from None
-    if moment.tzinfo is None:
-        moment = moment.astimezone() if local else moment.replace(tzinfo=UTC)
     fraction = _FRACTION.search(text)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    at_ns = (since.days * 86_400 + since.seconds) * _SECOND + since.microseconds * 1_000
+    at_ns = _seconds(moment, local=local, zone=zone) * _SECOND + moment.microsecond * 1_000
     grain = _SECOND // 10 ** min(len(fraction[1]), 6) if fraction else _SECOND
     return Expiry(at_ns, grain if text.count(":") > 1 or "T" in text else 60 * _SECOND)
+
+
+def _seconds(moment: datetime, *, local: bool, zone: Zone) -> int:
+    """Whole seconds since 1970."""
+    if moment.tzinfo is None and local and zone:
+        return since_1970_s(moment, zone)
+    if moment.tzinfo is None:
+        moment = moment.astimezone() if local else moment.replace(tzinfo=UTC)
+    since = moment.replace(microsecond=0) - datetime(1970, 1, 1, tzinfo=UTC)
+    return since.days * 86_400 + since.seconds
 
 
 def matches(row: Row, conditions: Mapping[str, Collection[str | int]]) -> bool:
@@ -196,7 +207,8 @@ class Reader:
             have = ", ".join(row)
             raise self._error(f"{table}.{column}", f"there is no such column; there are {have}")
         try:
-            return read_time(row[column], self.declaration.runs.lease.unit)
+            unit, zone = self.declaration.runs.lease.unit, self.declaration.zone
+            return read_time(row[column], unit, zone=zone)
         except ValueError as error:
             raise self._error(f"{table}.{column}", f"{error}; say its unit") from None
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from .history import Commit, History, Key, Row, Value
+from .zone import Zone, east_s
 
 #: The declared tables' rows at one moment.
 Tables = dict[str, dict[Key, Row]]
@@ -67,13 +68,16 @@ def scratch(history: History, n: int) -> sqlite3.Connection:
     return connection
 
 
-def empty(schema: Iterable[str], *, at_ns: int) -> sqlite3.Connection:
-    """An in-memory database with a schema's tables, indexes and views, but not its triggers."""
+def empty(schema: Iterable[str], *, at_ns: int, zone: Zone = ()) -> sqlite3.Connection:
+    """An in-memory database with a schema's tables, indexes and views, but not its triggers.
+
+    `zone` is what SQLite's modifiers `localtime` and `utc` go by; without one, this machine's.
+    """
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.set_authorizer(_no_files)
     ticks = iter(range(_MOST_TICKS))
     connection.set_progress_handler(lambda: next(ticks, None) is None, _STEPS_A_TICK)
-    _set_time(connection, at_ns)
+    _set_time(connection, at_ns, zone)
     connection.execute("PRAGMA ignore_check_constraints = ON")
     for sql in sorted(schema, key=lambda sql: _kind(sql) != "TABLE"):
         if _kind(sql) != "TRIGGER":
@@ -179,14 +183,17 @@ def _plainly(sql: str, arguments: Sequence[Value]) -> Value:
         return value
 
 
-def _set_time(connection: sqlite3.Connection, at_ns: int) -> None:
+def _set_time(connection: sqlite3.Connection, at_ns: int, zone: Zone) -> None:
     """Override the functions that read a clock; everything else they do is left to SQLite."""
     at_ms = min(max(at_ns // 1_000_000, 0), _LAST_MS)
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
     stage = now.strftime("%Y-%m-%d %H:%M:%S.") + f"{now.microsecond // 1000:03}"
 
+    east = east_s(at_ns // 1_000_000_000, zone) if zone else 0
+    shifts = {"localtime": f"{east:+} seconds", "utc": f"{-east:+} seconds"} if zone else {}
+
     def ask(name: str, before: int, *given: Value) -> Value:
-        arguments = list(given)
+        arguments = [shifts.get(one.lower(), one) if isinstance(one, str) else one for one in given]
         first = str(arguments[before]).lower() if len(arguments) > before else "now"
         if len(arguments) <= before:
             arguments.append(stage)

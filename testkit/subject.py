@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from .zone import Zone, zone_here
+
 if TYPE_CHECKING:
     from .worker import Worker
 
@@ -231,7 +233,11 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The part of a subject that is pure data: what the checkers need, and a history carries."""
+    """The part of a subject that is pure data: what the checkers need, and a history carries.
+
+    `zone` is how the machine that recorded the history keeps local time; empty (also in a history
+    that was saved before there was such a field): it is read as this machine keeps it.
+    """
 
     subject: str
     runs: RunTable
@@ -249,6 +255,7 @@ class Declaration:
     claims: tuple[str, ...] = ()
     reapers: tuple[str, ...] = ()
     heartbeats: tuple[str, ...] = ()
+    zone: Zone = ()
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -268,7 +275,7 @@ class Declaration:
 
 
 def declaration_of(subject: Subject) -> Declaration:
-    """The declaration of a subject."""
+    """The declaration of a subject; with this machine's zone, when its times need one."""
     return Declaration(
         subject=type(subject).__name__,
         runs=subject.runs,
@@ -286,4 +293,5 @@ def declaration_of(subject: Subject) -> Declaration:
         claims=tuple(subject.claims),
         reapers=tuple(subject.reapers),
         heartbeats=tuple(subject.heartbeats),
+        zone=zone_here() if subject.runs.lease.unit == "local iso" else (),
     )

@@ -26,7 +26,7 @@ from .subject import (
 )
 
 #: Fields of a declaration that are not attributes of a subject under the same name.
-_DERIVED: Final = frozenset({"subject", "waits_ok"})
+_DERIVED: Final = frozenset({"subject", "waits_ok", "zone"})
 #: What a subject has beside its declaration.
 _BESIDE: Final[Mapping[str, Any]] = {
     "clock": Literal["given", "patched", "wall"],
