@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from .playing import Result
-from .testkit.advice import advice_on
+from .testkit.advice import advice_on, whose
 from .testkit.errors import NeverReached
 from .testkit.hints import hint_on
 from .testkit.scenario import after_danger
@@ -93,6 +93,9 @@ def _what(result: Result) -> Iterator[str]:
             yield f"… and {len(faults) - _MOST_FINDINGS} more findings"
         for advice in advice_on(faults[:_MOST_FINDINGS]):
             yield _one_line(f"what helps: {advice}")
+        for name in dict.fromkeys(item.invariant for item in faults[:_MOST_FINDINGS]):
+            if whose(name):
+                yield _one_line(f"{name} is {whose(name)}")
         yield from notes(result)
         if faults and verdict.missing:
             yield _one_line(f"also not shown: {'; '.join(verdict.missing)}")

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from .tally import PROMISES, Promise, Record, total, unpacked
+from .testkit.advice import whose
 from .testkit.checklist import merged
 
 _WIDTH: Final = max(len(promise.text) for promise in PROMISES)
@@ -71,7 +72,8 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
             yield from _refusals(played.values())
     headlines = {name for promise in PROMISES for name in promise.invariants}
     for name in sorted(_broken(played.values()) - headlines):
-        yield Line("BROKEN", _where(played, (name,)), _BROKEN)
+        told = f"; {name} is {whose(name)}" if whose(name) else ""
+        yield Line("BROKEN", f"{_where(played, (name,))}{told}", _BROKEN)
     open_ = [name for name, one in played.items() if one.outcome == "inconclusive"]
     if open_:
         yield Line(
@@ -166,6 +168,7 @@ def _checklist(records: Iterable[Record]) -> Iterator[Line]:
     told = [f"{shown} of {len(lines) - 1} shown"]
     told += [f"broken: {', '.join(broken)}"] if broken else []
     told += [f"not shown: {', '.join(missing)}"] if missing else []
+    told += [f"line {len(lines)} is about documentation, which no test shows"]
     yield Line("checklist", "; ".join(told), _BROKEN if broken else _OPEN if missing else _HELD)
 
 

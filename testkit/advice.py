@@ -16,18 +16,27 @@ _FENCE: Final = "compare owner and fencing token in the statement that writes, a
 _EXPIRY: Final = "compare the stored expiry with the clock in the statement itself"
 _STORE: Final = "give it a unique index, or a condition that the row is still empty"
 _DECIDE: Final = "record the decision in one transaction with the claim's token, once per loss"
+_ONCE: Final = "send one idempotency key for each step, the same at every attempt"
+_DECLARED: Final = (
+    "if none ought to, that state is an end or a rest which the subject does not declare: add it to"
+    " `terminal` or `waiting` of its RunTable"
+)
+
+#: What the kit judges every history by. Any other name comes with somebody's own check.
+INVARIANTS: Final = frozenset(f"V{number}" for number in range(1, 12))
 
 #: Title -> advice.
 ADVICE: Final = MappingProxyType(
     {
         "a stale write landed": f"{_FENCE}, in every write of a run, its results too",
-        "a stale effect was accepted": "let whoever carries the effect out compare its token",
+        "a stale effect was accepted": "let whoever carries the effect out compare its token; and"
+        f" {_ONCE}: what comes through before the new token was ever shown is then not done twice",
         "the window of a highest-seen fence": "show the provider the new token right after a claim",
         "a token was used twice": "increment the token in the statement that claims, nowhere else",
         "a token fell": "take the token from the run's own row, and keep it through every release",
         "a finished run was changed": "exclude terminal statuses in each update's condition",
         "the result was recorded twice": f"{_STORE}; {_FENCE}",
-        "the effect ran twice": "send the same idempotency key at each attempt at the same step",
+        "the effect ran twice": _ONCE,
         "an interruption was never reconciled": "after a claim, look for steps that were started",
         "an interruption was reconciled twice": _DECIDE,
         "an effect was retried unasked": "ask the provider about the key before asking again",
@@ -35,7 +44,8 @@ ADVICE: Final = MappingProxyType(
         "a resting run held a lease": "clear the lease in the commit that puts the run to rest",
         "a call left its lease behind": "release the lease on every way out, errors included",
         "a run stayed leased": "see that a lease can expire, and that somebody claims it then",
-        "a run never finished": "see that a worker's claim finds runs in the state it was left in",
+        "a run never finished": "see that a worker's claim finds runs in the state it was left in;"
+        f" {_DECLARED}",
         "a run was lost": "keep a run's row until it has ended, and delete it in that commit",
         "a step stayed in flight": "finish or mark a run's steps in the commit that ends the run",
         "a lease grew with its renewals": "renew to now plus the TTL, not from the last expiry on",
@@ -64,3 +74,10 @@ def advice_on(findings: Iterable[Finding]) -> tuple[str, ...]:
     """What to do about these findings, one line for each title."""
     titles = dict.fromkeys(finding.title for finding in findings)
     return tuple(f"{title}: {ADVICE[title]}." for title in titles if title in ADVICE)
+
+
+def whose(invariant: str) -> str:
+    """What a name is that is none of the kit's invariants; empty for one that is."""
+    if invariant in INVARIANTS:
+        return ""
+    return "none of V1 to V11: a check that comes with the scenario, or yours (a hook, or `also`)"

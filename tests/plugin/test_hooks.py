@@ -60,7 +60,11 @@ def test_invariant_of_ones_own_fails_a_test(consumer: pytest.Pytester, leasechec
     result = leasecheck("leasecheck/classic::finished")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["MINE1 B was here: B#1 should not be", "BROKEN        MINE1 in leasecheck/*"]
+        [
+            "MINE1 B was here: B#1 should not be",
+            "MINE1 is none of V1 to V11: a check that comes with the scenario, or yours *",
+            "BROKEN        MINE1 in leasecheck/*; MINE1 is none of V1 to V11: a check that *",
+        ]
     )
 
 

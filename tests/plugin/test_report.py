@@ -123,6 +123,7 @@ def test_checklist_of_all_tests_is_told_together() -> None:
     (line,) = (line for line in summary(told) if line.word == "checklist")
     assert line.text.startswith("2 of 7 shown; not shown: 1 (a claim that another process read ")
     assert "7 (" not in line.text
+    assert line.text.endswith("; line 8 is about documentation, which no test shows")
 
 
 def test_one_test_that_breaks_a_line_breaks_it() -> None:
