@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Collection
 from typing import Final
 
-from . import guard, processes, wire
+from . import guard, measured, processes, wire
 from .blame import from_wire, to_wire
 from .errors import LeasecheckError, SubjectFailed
 
@@ -36,6 +36,7 @@ def in_child(
                 answer = ("refused", to_wire(error))
             except BaseException:
                 answer = ("broken", traceback.format_exc())
+            measured.save()  # the answer is the end of it: what is still there then is killed
             wire.send(line, answer)
         finally:
             os._exit(0)

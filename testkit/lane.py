@@ -65,7 +65,7 @@ class LaneOptions:
     number: int | None = None
     dies_with: tuple[int, ...] = ()
     places: tuple[str, ...] = (SHARED_MEMORY,)
-    silence_s: float = 5.0
+    silence_s: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)

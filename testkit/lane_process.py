@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import guard, names, processes, sqlite_api, worker
+from . import guard, measured, names, processes, sqlite_api, worker
 from .acts import Actor
 from .blame import to_wire
 from .clock import ClockPage
@@ -117,6 +117,7 @@ class _Lane:
         self._db = ""
         self._header: tuple[Any, ...] = ()
         self._played = 0
+        self._measured = False
 
     def start(self) -> None:
         """Import the subject, make the template database, start the observer, report facts."""
@@ -128,6 +129,7 @@ class _Lane:
         self._template = make_template(self._subject or source, path, deadline_s=deadline_s)
         if self._spec.attribution != "off":
             self._observer = start_observer(parent_pid=os.getpid(), library=self._library)
+        self._measured = measured.running()
         names.remember()
         self._body = worker.prepare(
             self._page,
@@ -305,6 +307,8 @@ class _Lane:
             stage.let_out(one, how)
             self._pool.append(one)
         else:
+            if self._measured:
+                processes.let_end(one)
             processes.kill(one)
             stage.leave(one, how)
 
@@ -317,7 +321,7 @@ class _Lane:
         waits = one.settlement[2] if one.settlement else []
         rests = [rest.wait for rest in one.rests.values()]
         idle = rests == ["returned"] and len(waits) == 1 and one.settled and not one.quiet
-        if not (self._spec.warm and idle) or one.suspect or one.stopped:
+        if self._measured or not (self._spec.warm and idle) or one.suspect or one.stopped:
             return False
         return not processes.has_children(one)
 

@@ -226,6 +226,21 @@ def kill(worker: WorkerProcess) -> str:
     return worker.ended
 
 
+def let_end(worker: WorkerProcess, *, patience_s: float = 5.0) -> None:
+    """Tell a worker whose job has returned to end, and wait a while for that; others are let be."""
+    waiting = [thread for thread, rest in worker.rests.items() if rest.wait == "returned"]
+    if worker.ended or worker.stopped or not waiting:
+        return
+    for thread in waiting:
+        worker.answer(thread, "end")
+    ending = os.pidfd_open(worker.pid)
+    try:
+        select.select([ending], [], [], patience_s)
+    finally:
+        os.close(ending)
+    has_died(worker)
+
+
 def reap(worker: WorkerProcess) -> None:
     """Wait for a worker that is known to die."""
     while not worker.ended:

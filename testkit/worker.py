@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from . import guard
+from . import guard, measured
 from .blame import error_line, raised, without_ours
 from .channel import Channel, thread_name
 from .clock import ClockPage, WorkerClock, monotonic_ns
@@ -273,6 +273,8 @@ def live(
     except BaseException as error:
         _print_error(error)
     finally:
+        channel.forget()
+        measured.save()
         os._exit(status)
 
 
