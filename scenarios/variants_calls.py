@@ -98,6 +98,9 @@ class Holding(RunLease):
 class Models(RunLease):
     """A run of model calls and a tool: the other write that starts a side effect."""
 
+    # A model is asked again without a question: two answers do no harm.
+    capabilities = RunLease.capabilities - {"asks_first"}
+
     plan: ClassVar[tuple[reference.Step, ...]] = (
         reference.Step("think", kind="model"),
         reference.Step("charge"),

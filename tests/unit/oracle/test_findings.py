@@ -733,10 +733,12 @@ def test_a_call_left_its_lease_behind():
 def test_an_unchecked_start():
     claims = FULL.capabilities | {"validates"}
 
-    def story(*, look=False, held_there=False, over=True, claimed=True):
+    def story(*, look=False, held_there=False, over=True, claimed=True, held=(), then=()):
         s = started(replace(FULL, capabilities=claims if claimed else FULL.capabilities))
         s.spawn("B#1")
         s.reads("A#1")
+        if held:
+            s.passed("A#1", *held, held=True)
         if held_there:
             s.passed("A#1", "effect:charge", held=True)
         s.expire()
@@ -744,12 +746,23 @@ def test_an_unchecked_start():
             s.claim("B#1", token=2)
         if look:
             s.reads("A#1")
+        if then:
+            s.passed("A#1", *then)
         if not held_there:
             s.passed("A#1", "effect:charge")
         s.ask("A#1", token=1)
         return s
 
     title = "an unchecked start"
+    looked = ("call:their.look", "after")
+    for guilty in (
+        {"held": ("half way",)}, {"held": ("call:their.look", "before")},
+        {"held": looked, "then": ("sql:INSERT events", "before")},
+        {"held": looked, "then": ("effect:other", "after")},
+    ):  # fmt: skip
+        assert title in faults(story(**guilty))
+    assert title not in faults(story(held=looked))
+    assert title not in faults(story(held=looked, then=("call:their.check", "after")))
     assert "since then it was taken over by B#1" in only_of(story(), title).text
     assert "since then it had lapsed" in only_of(story(over=False), title).text
     for honest in ({"look": True}, {"held_there": True}, {"claimed": False}):
