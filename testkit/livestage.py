@@ -247,8 +247,9 @@ class LiveStage:
             for worker in movers:
                 if not worker.settled:
                     self._look_from_outside(worker, lasting=real_monotonic() > lasting)
-            if real_monotonic() > deadline:
-                busy = [worker for worker in movers if not worker.settled]
+            # One that was seen at rest only now is at rest, however late.
+            busy = [worker for worker in movers if not worker.settled]
+            if busy and real_monotonic() > deadline:
                 raise processes.unsettled(busy, deadline_s=self._deadline_s)
         self._look(*movers)
 
