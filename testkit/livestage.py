@@ -29,6 +29,8 @@ WirePattern = tuple[str, int | None, str]
 #: Messages after which a worker waits for us; what it committed before is there to be read.
 _RESTS: Final = ("hold", "returned", "effect", "lookup")
 _PATIENCE_MS: Final = (2, 5, 10, 20, 50)
+#: So many deadlines may a move take whose worker keeps telling us of commits and effects.
+_BUSY: Final = 5
 #: What may end by itself is called rest only when it has lasted this long.
 _LASTING_S: Final = 1.0
 #: How long real time passes between two looks where no commit is told.
@@ -235,22 +237,20 @@ class LiveStage:
 
     def settle(self, *movers: WorkerProcess) -> None:
         """Serve everyone until the movers are at rest. Raises `Unsettled` at the deadline."""
-        deadline = real_monotonic() + self._deadline_s
-        lasting = real_monotonic() + _LASTING_S
+        began = real_monotonic()
         patience = iter(_PATIENCE_MS)
         pause_ms = next(patience)
         while not all(worker.settled for worker in movers):
             if self.serve(pause_ms):
+                processes.refuse(movers, since=began, allowed_s=_BUSY * self._deadline_s)
                 continue
             pause_ms = next(patience, _PATIENCE_MS[-1])
             try_again(self.page, *movers)
             for worker in movers:
                 if not worker.settled:
-                    self._look_from_outside(worker, lasting=real_monotonic() > lasting)
-            # One that was seen at rest only now is at rest, however late.
-            busy = [worker for worker in movers if not worker.settled]
-            if busy and real_monotonic() > deadline:
-                raise processes.unsettled(busy, deadline_s=self._deadline_s)
+                    lasting = real_monotonic() > began + _LASTING_S
+                    self._look_from_outside(worker, lasting=lasting)
+            processes.refuse(movers, since=began, allowed_s=self._deadline_s)
         self._look(*movers)
 
     def serve(self, timeout_ms: float) -> bool:
@@ -306,7 +306,7 @@ class LiveStage:
 
     def _look_from_outside(self, worker: WorkerProcess, *, lasting: bool) -> None:
         """Is it at rest without having said so? What may end by itself must have lasted."""
-        logs.trim(worker.life.log)
+        logs.thin(worker.life.log)
         if processes.has_died(worker):
             self.leave(worker, worker.ended)
             return

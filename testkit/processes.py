@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import quiet, wire
+from .clock import real_monotonic
 from .errors import Unsettled
 from .logs import tail
 from .points import Pattern
@@ -310,6 +311,15 @@ def stacks_of(worker: WorkerProcess, *, patience_s: float = 1.0) -> str:
     if _size(worker.life.log) > before:
         return tail(worker.life.log)
     return f"It does not write its stacks; its threads: {quiet.describe(worker.pid)}."
+
+
+def refuse(movers: Sequence[WorkerProcess], *, since: float, allowed_s: float) -> None:
+    """Raise `Unsettled` when time is up, unless the last of them has just come to rest."""
+    if real_monotonic() <= since + allowed_s:
+        return
+    busy = [worker for worker in movers if not worker.settled]
+    if busy:
+        raise unsettled(busy, deadline_s=allowed_s)
 
 
 def unsettled(busy: Sequence[WorkerProcess], *, deadline_s: float) -> Unsettled:

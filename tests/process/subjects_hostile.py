@@ -102,6 +102,11 @@ class Hostile(Small):
         while True:
             pass
 
+    def commit_for_ever(self, worker: Worker) -> NoReturn:
+        with contextlib.closing(sqlite3.connect(worker.db, isolation_level=None)) as connection:
+            while True:
+                connection.execute("INSERT OR REPLACE INTO jobs (id) VALUES ('again')")
+
     def deadlock(self, worker: Worker) -> None:
         lock = threading.Lock()
         lock.acquire()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from pytest_leasecheck.testkit import logs
 
@@ -53,3 +56,28 @@ def test_a_tail_is_text_whatever_bytes_it_has(tmp_path: Path) -> None:
     log.write_bytes(b"abc\xff\xfe\x00def")
     assert logs.tail(str(log), size=5) == "\ufffd\x00def"
     assert logs.tail(str(tmp_path / "missing")) == ""
+
+
+def test_what_grows_gives_its_beginning_back_and_loses_nothing_that_comes(tmp_path: Path) -> None:
+    log = tmp_path / "A#1.log"
+    log.write_bytes(b"x" * 1_000_000 + b"the end of what was there\n")
+    length = log.stat().st_size
+    with log.open("ab", buffering=0) as author:
+        dropped = logs.thin(str(log), most=500_000, kept=10_000)
+        author.write(b"the last line\n")
+    assert dropped == length - 10_000
+    assert log.stat().st_blocks * 512 < 100_000
+    assert log.read_bytes().endswith(b"the end of what was there\nthe last line\n")
+    assert logs.thin(str(log), most=500_000, kept=10_000) == 0
+    logs.trim(str(log), most=500_000, kept=10_000)
+    assert log.read_bytes().endswith(b"the last line\n")
+    assert b"bytes of output were dropped here" in log.read_bytes()[:100]
+    assert b"\0" not in log.read_bytes()
+
+
+def test_without_holes_what_grows_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_libc", SimpleNamespace(fallocate=lambda *_: -1))
+    log = tmp_path / "A#1.log"
+    log.write_bytes(b"x" * 1_000_000 + b"the end\n")
+    assert logs.thin(str(log), most=500_000, kept=10_000) == 1_000_008 - 10_000
+    assert log.stat().st_size < 20_000
