@@ -9,8 +9,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from endings import descendants
@@ -18,7 +16,6 @@ from endings import descendants
 from pytest_leasecheck.testkit.errors import NeverReached, StageError, Unsettled
 from pytest_leasecheck.testkit.history import Blind, Commit, Ended, Event, Passed, Returned, Settled
 from pytest_leasecheck.testkit.lane import Lane, LaneOptions, Played
-from pytest_leasecheck.testkit.livestage import LiveStage
 from pytest_leasecheck.testkit.script import parse_script
 
 #: Real time for one move. A hostile worker costs its test this much.
@@ -145,27 +142,6 @@ def test_what_commits_without_end_is_unsettled_too(play: Callable[[str], Played]
     assert isinstance(played.error, Unsettled)
     assert "in commit_for_ever" in played.error.stacks
     assert of(played, Commit, "A#1")
-
-
-def test_who_comes_to_rest_at_the_very_deadline_is_no_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Between the last look at it and the clock's: once the lane died of that, under load."""
-    worker = SimpleNamespace(settled=False, ended="", stopped=False)
-    stage: Any = LiveStage.__new__(LiveStage)
-    stage._deadline_s, stage.page = 0.0, None
-
-    def serve(_timeout_ms: float) -> bool:
-        return False
-
-    def look(one: Any, *, lasting: bool) -> None:
-        one.settled = True
-
-    for name, fake in (("serve", serve), ("_look_from_outside", look), ("_look", lambda *_: None)):
-        monkeypatch.setattr(LiveStage, name, staticmethod(fake))
-    monkeypatch.setattr("pytest_leasecheck.testkit.livestage.try_again", lambda *_: False)
-    stage.settle(worker)
-    assert worker.settled
 
 
 def test_a_stage_goes_on_without_the_unsettled_one(lane: Lane) -> None:
