@@ -136,10 +136,17 @@ def _read_union(
         inside = any(problem.where != where for problem in wrong)
         nearest = wrong if inside and nearest is None else nearest
     if nearest is None:
-        names = " or ".join(getattr(arg, "__name__", str(arg)) for arg in args)
+        names = " or ".join(map(_named, args))
         nearest = [Problem(where, f"{shown(value)} is not {names}")]
     problems += nearest
     return None
+
+
+def _named(hint: Any) -> str:
+    """A type for an error's text."""
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    return "None" if hint is types.NoneType else getattr(hint, "__name__", str(hint))
 
 
 def _read_fields(kind: type, value: object, where: str, problems: list[Problem]) -> object:

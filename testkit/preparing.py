@@ -34,6 +34,7 @@ def look_at_import(source: SubjectSource, *, deadline_s: float) -> str:
     """
 
     def look() -> str:
+        """In the child: import, and see what that opened and started."""
         opened: list[str] = []
         sys.addaudithook(
             lambda event, args: opened.append(str(args[0]))
@@ -58,6 +59,7 @@ def make_template(subject: Subject | SubjectSource, path: str, *, deadline_s: fl
     """
 
     def prepare() -> str:
+        """In the child: the subject's schema, all of it in the one file."""
         one = subject if isinstance(subject, Subject) else subject.load()
         with blaming("the subject's prepare()", advice=_ABOUT_PREPARE):
             one.prepare(Path(path))

@@ -40,7 +40,10 @@ CAPABILITIES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """An expiry that is `column` plus `seconds` (a number, or the column that has it)."""
+    """An expiry that is `column` plus `seconds` (a number, or the column that has it).
+
+    NULL in either column: the lease never ends.
+    """
 
     column: str
     seconds: float | str
@@ -48,7 +51,10 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """An expiry that lies with the owner: row `key` = our `by` of `table`, plus `seconds`."""
+    """An expiry that lies with the owner: row `key` = our `by` of `table`, plus `seconds`.
+
+    No such row: the lease is over. NULL in its `column`: it never ends.
+    """
 
     table: str
     key: str
@@ -102,7 +108,7 @@ class Writes:
 
     `run` is the column with the run's id, or a function's dotted name (`pkg.mod:fn`) from a row
     (a dict) to the id or None. `late_ok`: rows may be *added* after the end (the outcome of a call
-    that ran when an operator cancelled); such rows match `late` (column values), when given.
+    that ran when an operator cancelled).
     """
 
     table: str

@@ -6,9 +6,9 @@ is told at once, attribute by attribute, instead of where the kit first trips ov
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Final, Literal, get_type_hints
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from .blame import at, error_line, raised
 from .declaration_json import as_plain, read_as, shown
@@ -78,7 +78,7 @@ def _unfit(subject: Subject, name: str, hint: Any) -> Iterator[Problem]:
         yield Problem(name, f"is the text {value!r}; write [{value!r}]")
         return
     if name in _PARTS:
-        wrong = list(_of_another_kind(name, value, _PARTS[name]))
+        wrong = [*_of_another_kind(name, value, _PARTS[name]), *_texts_for_lists(name, value)]
         if wrong:
             yield from wrong
             return
@@ -107,3 +107,21 @@ def _of_another_kind(name: str, value: object, kind: type) -> Iterator[Problem]:
     for number, one in enumerate(value):
         if not isinstance(one, kind):
             yield Problem(f"{name}[{number}]", f"{shown(one)} is not a {kind.__name__}(...)")
+
+
+def _texts_for_lists(where: str, value: object, hint: Any = None) -> Iterator[Problem]:
+    """Texts where several values belong: each would be a list of its letters."""
+    if isinstance(value, str) and get_origin(hint) in (tuple, Collection):
+        form = f"({value!r},)" if get_origin(hint) is tuple else f"{{{value!r}}}"
+        yield Problem(where, f"is the text {value!r}; write {form}")
+    elif is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value))
+        for item in fields(value):
+            one = getattr(value, item.name)
+            yield from _texts_for_lists(f"{where}.{item.name}", one, hints[item.name])
+    elif isinstance(value, Mapping) and get_origin(hint) is Mapping:
+        for key, one in value.items():
+            yield from _texts_for_lists(f"{where}.{key}", one, get_args(hint)[1])
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for number, one in enumerate(value):
+            yield from _texts_for_lists(f"{where}[{number}]", one)

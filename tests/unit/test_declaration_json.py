@@ -110,7 +110,7 @@ def test_what_an_older_kit_did_not_know_has_its_default() -> None:
             "declaration.runs.lease.held.status",
             "3 is not a list",
         ),
-        (("runs", "lease", "unit"), "h", "declaration.runs.lease.unit", "'h' is not Literal"),
+        (("runs", "lease", "unit"), "h", "declaration.runs.lease.unit", "'h' is not 's' or 'ms'"),
         (
             ("runs", "lease", "expires_at"),
             {"form": "after", "column": "c"},

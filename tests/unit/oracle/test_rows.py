@@ -73,6 +73,19 @@ def test_expiry_after_a_column_by_a_number_or_by_another_column():
     assert expires(After("at", "len"), at=1_700_000_000, len=5) == NS + 5 * SECOND
 
 
+def test_a_lease_whose_end_is_null_never_ends():
+    def expiry(form, row, beats=()):
+        table = RunTable("jobs", id="id", lease=Lease("who", expires_at=form))
+        return Reader(Declaration("Q", table)).expiry(row, dict(beats))
+
+    assert expiry("at", {"at": None}) is None
+    assert expiry("at", {"at": ""}) is None
+    assert expiry(After("at", 30), {"at": None}) is None
+    assert expiry(After("at", "len"), {"at": 1_700_000_000, "len": None}) is None
+    beat = Beat("procs", key="name", by="who", column="seen", seconds=60)
+    assert expiry(beat, {"who": "A"}, {"A": {"name": "A", "seen": None}}) is None
+
+
 def test_expiry_lies_with_the_owners_heartbeat_and_is_past_without_one():
     lease = Lease("who", expires_at=Beat("procs", key="name", by="who", column="seen", seconds=60))
     declaration = Declaration("Q", RunTable("jobs", id="id", lease=lease))
