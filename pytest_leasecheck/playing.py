@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -180,6 +181,8 @@ class Player:
         folder = result.folder
         # Evidence that can't be written must not hide the verdict it is evidence of.
         try:
+            if folder.is_symlink():
+                raise OSError(errno.ELOOP, "a worker put a link in its place")
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
             text = f"{SCENARIO_MARK}{result.scenario.name}\n{result.script}"

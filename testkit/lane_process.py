@@ -294,6 +294,9 @@ class _Lane:
             stage.note(f"{strays} processes that workers had left behind were killed")
         stage.close()
         guard.remove_folder(self._place)
+        with contextlib.suppress(OSError):  # a worker may have moved it, and put others beside it
+            for name in os.listdir(self._spec.work):
+                guard.remove_folder(os.path.join(self._spec.work, name))
         self._stage = self._actor = None
         return (self._header, stage.rows, stage.logs)
 

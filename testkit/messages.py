@@ -54,6 +54,13 @@ def checked(message: Any) -> Any:
     return message
 
 
+def checked_name(name: object, *, what: str) -> str:
+    """A point's or an effect's name as it travels. Raises TypeError for what is no text."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of {what} is text, not {type(name).__name__}: {name!r:.80}")
+    return str.__str__(name)
+
+
 def effect_names(
     run_id: object, token: object, key: object
 ) -> tuple[str | None, int | None, str | None]:

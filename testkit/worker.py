@@ -30,7 +30,7 @@ from .channel import Channel, thread_name
 from .clock import ClockPage, WorkerClock, monotonic_ns
 from .errors import LeasecheckError
 from .evloop import Loops, carried, reach_async
-from .messages import effect_names
+from .messages import checked_name, effect_names
 from .probe import Probe
 from .subject import Subject
 from .subject_source import SubjectSource
@@ -108,6 +108,7 @@ class Worker:
 
     async def apoint(self, name: str) -> None:
         """The same in a coroutine: the event loop goes on while this task is held."""
+        name = checked_name(name, what="a point")
         ordinal = self._channel.count(name)
         await reach_async(self._channel, name, ordinal=ordinal, phase="before")
 
@@ -129,6 +130,7 @@ class Worker:
         Raises `EffectFailed` when the provider refuses or fails, TypeError for a token without an
         order.
         """
+        name = checked_name(name, what="an effect")
         run_id, token, key = effect_names(run_id, token, key)
         channel = self._channel
         point = f"effect:{name}"
@@ -176,6 +178,7 @@ class Worker:
 
 def points_reach(channel: Channel, name: str) -> None:
     """A consumer's own point: one instant, phase `before`."""
+    name = checked_name(name, what="a point")
     channel.reach(name, ordinal=channel.count(name), phase="before")
 
 
@@ -195,6 +198,7 @@ def point(name: str) -> None:
 async def apoint(name: str) -> None:
     """`point` for coroutines: the event loop goes on while this task is held."""
     if _current is not None:
+        name = checked_name(name, what="a point")
         await reach_async(_current, name, ordinal=_current.count(name), phase="before")
 
 

@@ -238,6 +238,21 @@ class Hostile(Small):
                 os.unlink(f"{worker.db}{suffix}")
         return "deleted"
 
+    def put_a_link_in_its_place(self, worker: Worker) -> str:
+        folder = worker.db.parent
+        folder.rename(f"{folder}-moved")
+        folder.symlink_to(os.environ["PRECIOUS"])
+        return "a link"
+
+    def name_oddly(self, worker: Worker) -> str:
+        told = []
+        for call in (worker.point, worker.effect):
+            try:
+                call(b"no text")
+            except TypeError as error:
+                told.append(str(error))
+        return "; ".join(told)
+
     def scribble(self, worker: Worker) -> str:
         for suffix, spared in (("", 0), ("-wal", 56)):
             with open(f"{worker.db}{suffix}", "r+b") as file:

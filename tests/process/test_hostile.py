@@ -239,6 +239,20 @@ def test_what_a_worker_leaves_beside_its_database_is_removed(
     assert play("spawn A to litter\nrun A").error is None
 
 
+def test_a_link_in_its_folders_place_costs_nobody_a_file(
+    lane_of: Callable[..., Lane], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "kept").write_text("by somebody")
+    monkeypatch.setenv("PRECIOUS", str(precious))
+    lane = lane_of("subjects_hostile:Hostile")
+    lane.play(parse_script("spawn A to put_a_link_in_its_place\nrun A"), name="x")
+    assert (precious / "kept").read_text() == "by somebody"
+    assert os.listdir(lane.facts.work) == []
+    assert lane.play(GOOD, name="good").error is None
+
+
 def test_a_deleted_database_is_never_called_clean(play: Callable[[str], Played]) -> None:
     played = play("submit r1\nspawn A to delete_database\nrun A\nspawn B\nrun B")
     assert "deleted or replaced" in of(played, Blind)[0].why
@@ -298,6 +312,14 @@ def test_a_point_holds_in_threads_and_coroutines(
     assert played.error is None
     assert [event.held for event in of(played, Passed, "A#1") if event.point == point] == [True]
     assert of(played, Returned, "A#1")[0].value == value
+
+
+def test_a_name_that_is_no_text_is_the_subjects_own_error(play: Callable[[str], Played]) -> None:
+    played = play("spawn A to name_oddly\nrun A")
+    assert of(played, Returned, "A#1")[0].value == (
+        "\"the name of a point is text, not bytes: b'no text';"
+        " the name of an effect is text, not bytes: b'no text'\""
+    )
 
 
 def test_errors_name_their_worker(play: Callable[[str], Played]) -> None:
