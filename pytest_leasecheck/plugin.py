@@ -112,7 +112,8 @@ def _add_suite(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--leasecheck-no-hooks",
         action="store_true",
-        help="behave as if SQLite's symbols were hidden: coarser points, wall clock",
+        help="behave as if SQLite's symbols were hidden: no points at statements, changes told move"
+        " by move, SQLite's own time and its lock waits real",
     )
 
 

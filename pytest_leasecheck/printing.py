@@ -151,7 +151,7 @@ def _symbols() -> str:
         library = ctypes.CDLL(_sqlite3.__file__)
         _ = library.sqlite3_trace_v2
     except (AttributeError, OSError, ImportError):
-        return "its symbols are hidden: coarser points, wall clock"
+        return "its symbols are hidden: no points at statements, its own time and lock waits real"
     return "its symbols can be reached"
 
 

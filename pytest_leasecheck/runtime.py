@@ -23,6 +23,8 @@ from .tally import Record, from_properties
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
+    from .testkit.subject import Subject
+
 _KEY: Final = pytest.StashKey["Runtime"]()
 _SENT: Final = "leasecheck_folder"
 
@@ -41,6 +43,23 @@ def runtime_of(config: pytest.Config) -> Runtime:
         config.stash[_KEY] = runtime
         config.pluginmanager.register(runtime, "leasecheck-runtime")
     return runtime
+
+
+def on_the_wall(subject: Subject, *, clock: str) -> list[str]:
+    """Why a run will be slow, and how it need not be; nothing where time is virtual."""
+    if clock == "virtual" or (clock == "auto" and subject.clock != "wall"):
+        return []
+    waits = (
+        "leasecheck: on the wall clock each lease that expires is really waited for"
+        f" (lease_ttl_ms is {subject.lease_ttl_ms:,}), so this is slow."
+    )
+    if subject.clock != "wall":
+        return [f"{waits} The subject takes a virtual one; the option leasecheck_clock says wall"]
+    return [
+        f"{waits} Where your runtime reads time, datetime or SQLite's 'now', declare",
+        'leasecheck: clock = "patched" in the subject; where it takes a clock, clock = "given" and'
+        " hand it worker.clock: then a lease expires at once",
+    ]
 
 
 @dataclass(eq=False)
@@ -102,6 +121,8 @@ class Runtime:
         subject = told["subject"].label if "subject" in told else "given by each test"
         settings = self.settings
         lines = [f"leasecheck: {subject}; clock {settings.clock}, workers {settings.workers}"]
+        if "subject" in told:
+            lines += on_the_wall(told["subject"].subject, clock=settings.clock)
         if "evidence" in told and self.evidence.notice:
             lines.append(f"leasecheck: {self.evidence.notice}")
         return lines

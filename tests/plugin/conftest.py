@@ -21,6 +21,9 @@ from pytest_leasecheck.testkit.subject import Reconciliations, Steps
 class Holds(stand_in.Stood):
     pass
 
+class Patched(stand_in.Stood):
+    clock = "patched"
+
 class Reconciles(stand_in.Stood):
     capabilities = {"reconciles"}
     steps = Steps(

@@ -34,6 +34,37 @@ def test_ini_lines_do_the_same_and_options_win(
     assert notes()[0] == "lane started: clock wall, workers warm, deadline 3, hooks True"
 
 
+WAITED = "leasecheck: on the wall clock each lease that expires is really waited for"
+
+
+def test_wall_clock_is_told_once_with_what_helps(leasecheck: Run) -> None:
+    result = leasecheck("leasecheck/classic", "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "leasecheck: mine:Holds; clock auto, *",
+            f"{WAITED} (lease_ttl_ms is 30,000), so this is slow. Where your runtime reads *",
+            'leasecheck: clock = "patched" in the subject; *',
+        ]
+    )
+    assert result.stdout.str().count(WAITED) == 1
+
+
+@pytest.mark.parametrize(
+    ("subject", "args", "told"),
+    [
+        ("Patched", [], []),
+        ("Holds", ["--leasecheck-clock=virtual"], []),
+        ("Patched", ["--leasecheck-clock=wall"], [f"{WAITED} *; the option leasecheck_clock *"]),
+    ],
+)
+def test_wall_clock_is_told_only_where_it_is_the_clock(
+    leasecheck: Run, subject: str, args: list[str], told: list[str]
+) -> None:
+    result = leasecheck(ONE, *args, subject=subject)
+    result.stdout.fnmatch_lines(told)
+    assert result.stdout.str().count(WAITED) == len(told)
+
+
 @pytest.mark.parametrize(
     ("args", "ini", "line"),
     [
