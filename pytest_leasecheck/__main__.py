@@ -9,14 +9,13 @@ can't be read; a history that proves nothing is told, and is no fault.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from .testkit.errors import HistoryError, InputError, Problem
-from .testkit.files import read_file
+from .testkit.files import read_file, replace_file
 from .testkit.harmless import harmless
 from .testkit.history import History
 from .testkit.verdict import Verdict
@@ -101,22 +100,11 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _write_page(page: Path, text: str) -> None:
-    """Write beside its place, then put it there: nobody sees half of one.
-
-    Raises `InputError` for a file that is no page: it may be the evidence itself.
-    """
-    if page.exists() and not page.is_file():  # /dev/stdout, say
-        page.write_text(text, encoding="utf-8", errors="backslashreplace")
-        return
-    if page.exists() and not read_file(page).lower().startswith(b"<!doctype html>"):
+    """Raises `InputError` for a file that is no page: it may be the evidence itself."""
+    if page.is_file() and not read_file(page).lower().startswith(b"<!doctype html>"):
         what = "this file is there and is no page; it is not replaced"
         raise InputError(str(page), [Problem("", what)])
-    half = page.with_name(f".{page.name}.{os.getpid()}")
-    try:
-        half.write_text(text, encoding="utf-8", errors="backslashreplace")
-        half.replace(page)
-    finally:
-        half.unlink(missing_ok=True)
+    replace_file(page, text)
 
 
 def _line(text: str) -> str:

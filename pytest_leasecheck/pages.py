@@ -22,7 +22,7 @@ from .evidence import folder_name
 from .failure import replay_command
 from .playing import Result
 from .testkit.errors import LeasecheckError
-from .testkit.files import write_new
+from .testkit.files import replace_file, write_new
 from .testkit.history import Header, History
 from .testkit.report import Item, html_page, job_summary
 from .testkit.verdict import Finding, Verdict
@@ -46,7 +46,12 @@ def check_target(page: Path) -> None:
     """Refuse a page that could not be written, before any test runs. Raises `pytest.UsageError`."""
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        there = page.read_bytes() if page.exists() else b""
+        there = b""
+        if page.is_dir():
+            raise IsADirectoryError(21, os.strerror(21), str(page))
+        if page.is_file():
+            with page.open("rb") as file:
+                there = file.read(len(_BEGINS))
         if there and not there.lower().startswith(_BEGINS.encode()):
             raise pytest.UsageError(
                 f"--leasecheck-report={page}: this file is there and is no page; it is not replaced"
@@ -165,12 +170,9 @@ def _finding(told: dict[str, Any]) -> Finding:
 def _write_page(page: Path, items: Sequence[Item], *, base: Path) -> tuple[str, str]:
     """Write the page beside its place, then put it there: nobody sees half of one."""
     shown = page.relative_to(base) if page.is_relative_to(base) else page
-    half = page.with_name(f".{page.name}.{os.getpid()}")
     try:
-        half.write_text(html_page(items[:MOST_SCRIPTS]), "utf-8")
-        half.replace(page)
+        replace_file(page, html_page(items[:MOST_SCRIPTS]))
     except (OSError, LeasecheckError) as error:
-        half.unlink(missing_ok=True)
         return "no report", f"{shown} could not be written: {error}"
     left_out = len(items) - MOST_SCRIPTS
     return "report", f"{shown}" + (f" (without {left_out} that passed)" * (left_out > 0))

@@ -19,13 +19,16 @@ MOST_BYTES: Final = 1 << 30
 def read_file(path: Path, *, most: int = MOST_BYTES) -> bytes:
     """All of a regular file. Raises OSError, also for what is no file, or longer than `most`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if stat.S_ISDIR(about.st_mode):
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        data = file.read(most + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is longer than {most:,} bytes", str(path))
     return data
@@ -47,3 +50,22 @@ def write_new(path: Path, text: str, *, encoding: str = "utf-8") -> None:
     except OSError:
         path.unlink(missing_ok=True)
         raise
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file beside its place, then put it there: nobody sees half of one.
+
+    What is no regular file (/dev/null, a pipe) is written to, and never replaced; a link is
+    followed. Raises OSError.
+    """
+    data = text.encode("utf-8", "backslashreplace")
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        half.write_bytes(data)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
