@@ -59,7 +59,7 @@ def _method(scenario: Scenario) -> Callable[[Any, pytest.FixtureRequest], None]:
                 subject = named(given, folders=runtime.folders)
                 play(scenario, request.node, runtime, subject=subject)
         except Unproven as unproven:
-            pytest.fail(str(unproven), pytrace=False)
+            raise pytest.fail.Exception(str(unproven), pytrace=False) from None
 
     test.__doc__ = scenario.story
     pytest.mark.leasecheck(test)

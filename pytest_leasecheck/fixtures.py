@@ -191,7 +191,7 @@ def scenario_player(
             with in_words():
                 return play(scenario, item, runtime, subject=known)
         except Unproven as unproven:
-            pytest.fail(str(unproven), pytrace=False)
+            raise pytest.fail.Exception(str(unproven), pytrace=False) from None
         finally:
             played = from_properties(item.user_properties)
             if earlier is not None:

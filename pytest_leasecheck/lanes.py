@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import engine
 from .options import Settings
+from .testkit.errors import SubjectFailed
 
 if TYPE_CHECKING:
     from .testkit.lane import Lane
@@ -26,6 +27,7 @@ class Lanes:
         self._settings = settings
         self._folder = folder
         self._lanes: dict[type[Subject], tuple[Subject, Lane]] = {}
+        self._hung: dict[type[Subject], tuple[Subject, SubjectFailed]] = {}
         self._registered = False
 
     def lane_for(self, subject: Subject) -> Lane:
@@ -37,7 +39,7 @@ class Lanes:
         self.drop(subject)
         while len(self._lanes) > 1:
             self.drop(next(iter(self._lanes.values()))[0])
-        lane = engine.start_lane(subject, settings=self._settings, folder=self._folder)
+        lane = self._start(subject)
         self._lanes[kind] = (subject, lane)
         if not self._registered:
             # Registered after multiprocess's own function, and so called before it: that one
@@ -45,6 +47,22 @@ class Lanes:
             atexit.register(self.close)
             self._registered = True
         return lane
+
+    def _start(self, subject: Subject) -> Lane:
+        """Start a lane, unless its subject was waited for to the deadline before.
+
+        Two hundred tests of a subject whose `prepare` hangs would be hours of waiting.
+        """
+        hung = self._hung.get(type(subject))
+        if hung is not None and (hung[0] is subject or _same(hung[0], subject)):
+            raise hung[1]
+        try:
+            return engine.start_lane(subject, settings=self._settings, folder=self._folder)
+        except SubjectFailed as error:
+            if error.hung:
+                told = f"{error} (it is not asked again in this session)"
+                self._hung[type(subject)] = (subject, SubjectFailed(told, hung=True))
+            raise
 
     def drop(self, subject: Subject) -> None:
         """Close the subject's lane, dead or alive; the next test gets a new one."""

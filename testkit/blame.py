@@ -13,7 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .errors import LeasecheckError, Problem, SubjectError, SubjectFailed, SubjectRaised
+from .errors import (
+    TOLD_IN_WORDS,
+    LeasecheckError,
+    Problem,
+    SubjectError,
+    SubjectFailed,
+    SubjectRaised,
+)
 
 _MOST_FRAMES: Final = 6
 _MOST_TEXT: Final = 2000
@@ -22,6 +29,8 @@ _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + 
 _PLAYED: Final = tuple(
     os.path.join(_PACKAGE, *part) + os.sep for part in (("testkit", "reference"), ("scenarios",))
 )
+
+__tracebackhide__ = TOLD_IN_WORDS
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 _PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
 

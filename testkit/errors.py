@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from types import MappingProxyType
 from typing import Final
 
 
 class LeasecheckError(Exception):
     """Base of every error that the kit raises on purpose."""
+
+
+#: A module of ours that says `__tracebackhide__ = TOLD_IN_WORDS` has no frames in what pytest shows
+#: of our own errors: their text tells all. Faults of the kit show every frame.
+TOLD_IN_WORDS: Final = methodcaller("errisinstance", LeasecheckError)
 
 
 @dataclass(frozen=True, slots=True)

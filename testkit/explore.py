@@ -48,6 +48,7 @@ from hypothesis.stateful import (
 
 from . import script as acts
 from .confirming import Judged, confirm
+from .errors import TOLD_IN_WORDS
 from .exploring import Explorer, smallest
 from .families import RUN
 from .found import (
@@ -59,6 +60,8 @@ from .found import (
 from .lane import Lane, LaneOptions
 from .possible import steps_of
 from .script import PROVIDER_FAULTS
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 _FAULTS: Final = tuple(fault for fault in PROVIDER_FAULTS if fault != "deliver")
 #: Which of those that may be chosen; taken modulo how many there are.

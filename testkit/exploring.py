@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from . import script as acts
 from .confirming import Judged, play_and_judge
-from .errors import NeverReached, StageError, Unsettled
+from .errors import TOLD_IN_WORDS, NeverReached, StageError, Unsettled
 from .families import PointMap
 from .found import Tally, parse_actions, rewritten
 from .history import History
@@ -30,6 +30,8 @@ from .stage import Stage
 from .subject import Subject
 from .sweep import draw_map
 from .verdict import Finding, Verdict
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 #: So many choices of a point in ten are made among those where windows open.
 _HOT_IN_TEN = 7

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 from . import guard, lane_process
 from .blame import from_wire
 from .declaration_json import declaration_to_json
-from .errors import LaneDied, NeverReached, StageError, Unsettled
+from .errors import TOLD_IN_WORDS, LaneDied, NeverReached, StageError, Unsettled
 from .history import KINDS, Change, Commit, Event, Header, History
 from .placement import a_cpu
 from .script import Action, Script
@@ -35,6 +35,8 @@ from .subject import Subject, declaration_of
 from .subject_check import refuse_unfit
 from .subject_source import SubjectSource, source_of
 from .workplace import SHARED_MEMORY, make_work_folder
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 #: How long the guard may take to clear up before it is killed itself.
 _GUARD_PATIENCE_S: Final = 5.0
@@ -136,8 +138,7 @@ class Lane:
         kind, facts = self._receive(silence_s=2 * options.start_deadline_s + silence_s)
         if kind != "ready":
             self.close()
-            refused = kind == "refused"
-            raise from_wire(facts) if refused else LaneDied(f"it could not start:\n{facts}")
+            raise from_wire(facts) if kind == "refused" else LaneDied(f"at its start:\n{facts}")
         self._patience.pid = facts.pop("pid")
         self._declaration_json = declaration_to_json(self.declaration)
         self.facts: Final = _facts(facts, virtual=virtual, work=self._work)
@@ -253,11 +254,9 @@ class Lane:
 
     def _played(self, answer: Any, *, script: str) -> Played:
         _kind, header, rows, logs, error = answer
-        return Played(
-            history=self._history(header, rows, script=script),
-            error=error_from(error) if error is not None else None,
-            logs={who: Path(log) for who, log in logs.items()},
-        )
+        history = self._history(header, rows, script=script)
+        failed = error_from(error) if error is not None else None
+        return Played(history, failed, logs={who: Path(log) for who, log in logs.items()})
 
     def _history(self, header: Any, rows: Any, *, script: str) -> History:
         start_ns, schema, tables = header

@@ -21,10 +21,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from . import script as acts
-from .errors import StageError
+from .errors import TOLD_IN_WORDS, StageError
 from .history import History
 from .points import parse_pattern
 from .script import Action, Script, parse_script
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 if TYPE_CHECKING:
     from .lane import Lane

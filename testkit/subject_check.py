@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from .blame import at, error_line, raised
 from .declaration_json import as_plain, read_as, shown
-from .errors import Problem, SubjectError
+from .errors import TOLD_IN_WORDS, Problem, SubjectError
 from .subject import (
     Counter,
     Declaration,
@@ -24,6 +24,8 @@ from .subject import (
     Subject,
     Writes,
 )
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 #: Fields of a declaration that are not attributes of a subject under the same name.
 _DERIVED: Final = frozenset({"subject", "waits_ok", "zone"})

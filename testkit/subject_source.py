@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .blame import at, blaming, raised
-from .errors import Problem, SubjectError
+from .errors import TOLD_IN_WORDS, Problem, SubjectError
 from .subject import Subject
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 
 @dataclass(frozen=True, slots=True)
