@@ -146,6 +146,11 @@ class Runtime:
         base = self.config.invocation_params.dir
         write_summary(terminalreporter, self.records, drawn=self.drawn, base=base)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """End what runs before anybody draws where it was interrupted, and fixtures are left."""
+        self._close()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self) -> Iterator[None]:
         """Draw what tests left, and close the lanes once everything was torn down."""
