@@ -75,9 +75,9 @@ class Races(Explorer, RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """A plain run begins."""
-        self.perform(acts.Submit(RUN))
-        self.perform(acts.Spawn("A"))
+        """A plain run begins; a stage on which none can is no example."""
+        for action in (acts.Submit(RUN), acts.Spawn("A")):
+            self.must(action)
 
     # -- moves ---------------------------------------------------------------------------------
 

@@ -129,6 +129,13 @@ class Explorer:
             self._texts.append(format_action(action))
             self._expired_last = isinstance(action, acts.Expire)
 
+    def must(self, action: Action) -> None:
+        """Do an action without which nothing else has a meaning. Raises `StageError`."""
+        self.stage.do(action)
+        self.states = dict(self.stage.states)
+        self.actions.append(action)
+        self._texts.append(format_action(action))
+
     def _all(self) -> list[Standing]:
         return standings(self.states)
 

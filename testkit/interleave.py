@@ -21,7 +21,7 @@ from typing import Final
 
 from . import script as acts
 from .confirming import Judged
-from .errors import StageError
+from .errors import StageError, Unsettled
 from .families import BEGIN, END
 from .found import Tally
 from .history import EffectAsked, History, Passed
@@ -128,7 +128,8 @@ def search(
     """Search all interleavings of two workers on one run; stops at the first failure.
 
     `expiring`: at the first preemption every lease expires. `budget` bounds the schedules that are
-    played before random priorities take over for a tenth as many. Raises `LaneDied`.
+    played before random priorities take over for a tenth as many. Raises `LaneDied`, and
+    `StageError` where two workers can't even begin, or one comes to no rest.
     """
     waiting: list[deque[Branch]] = [deque([Branch()]), deque(), deque()]
     tally = Tally()
@@ -194,7 +195,7 @@ def _play(
     stage = lane.open_stage(name="interleaved")
     history = None
     try:
-        _begin(stage)
+        _begin(stage)  # a stage that can't begin would prove nothing
         current, seen, expired = "A", 0, not expiring
         sleeping: Footprint | None = None
         while len(run.moves) < _MOST_MOVES and (able := _enabled(stage)):
@@ -213,7 +214,12 @@ def _play(
             if sleeping is not None and mover == branch.sleeper:
                 run.cut = True  # it comes back, and nothing in between had to do with its move
                 break
-            stage.do(acts.Run(mover))
+            try:
+                stage.do(acts.Run(mover))
+            except Unsettled:
+                raise
+            except StageError:
+                break  # what can't be done ends the schedule; what happened is judged
             history = stage.history()
             touched = footprint(history, since=seen)
             seen = len(history.events)
@@ -227,8 +233,6 @@ def _play(
         if not run.cut:
             for action in END:
                 stage.do(action)
-    except StageError:
-        pass  # what can't be done ends the schedule; what happened is judged
     finally:
         history = stage.close()
     if run.cut or history is None:

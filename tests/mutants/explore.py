@@ -8,6 +8,7 @@ is; those that were not found are named. `--most=2000` schedules each, `--seed=N
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+from unittest import mock
 
 from pytest_leasecheck.testkit.explore import Explored, explore
 from pytest_leasecheck.testkit.found import Tally, told
@@ -22,7 +24,7 @@ from pytest_leasecheck.testkit.lane import Lane, LaneOptions
 
 from . import subjects
 from .catalogue import MUTANTS
-from .model import SWITCH, Mutant
+from .model import IN_FORCE, Mutant
 from .playing import importable
 
 _MOST: Final = 2_000
@@ -92,9 +94,9 @@ def _explore(subject: str, mutant: str, most: int, *, seed: int, folder: Path) -
     with importable():
         # Those who run it twice at once give it two seeds.
         lane_options = LaneOptions(folder=folder, workers="warm", number=seed)
-        lane = Lane(getattr(subjects, subject), options=lane_options)
+        with mock.patch.dict(os.environ, {IN_FORCE: mutant}):  # the lane's own file would be swept
+            lane = Lane(getattr(subjects, subject), options=lane_options)
     with lane:
-        (Path(lane.facts.work) / SWITCH).write_text(mutant, encoding="utf-8")
         return explore(lane, scripts=most, seed=seed, told_so_far=_progress(mutant or "none"))
 
 

@@ -8,6 +8,7 @@ any number of mutants: the mutant in force is named in a file beside the databas
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -21,6 +22,8 @@ REFERENCE: Final = "pytest_leasecheck.testkit.reference"
 _JANITOR: Final = f"{__package__}.subjects"
 #: The file, in a lane's work folder, that names the mutant in force; empty: none.
 SWITCH: Final = "mutant.txt"
+#: Names it for all of a lane's life: a variable of the lane's environment.
+IN_FORCE: Final = "LEASECHECK_TEST_MUTANT"
 #: How far a stage's database may lie below its lane's work folder.
 _DEPTH: Final = 3
 
@@ -108,7 +111,10 @@ def _owner_of(dotted: str) -> tuple[Any, str]:
 
 
 def apply_the_one_in_force(db: Path, catalogue: Mapping[str, Callable[[], None]]) -> None:
-    """Put the mutant that the switch names into this process."""
+    """Put the mutant that is in force into this process."""
+    named = os.environ.get(IN_FORCE)
+    if named is not None:
+        return catalogue[named]() if named else None
     for folder in db.parents[:_DEPTH]:
         switch = folder / SWITCH
         if switch.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 from pytest_leasecheck.testkit import explore, families, interleave, soak, sweep
 from pytest_leasecheck.testkit.confirming import confirm, play_and_judge
+from pytest_leasecheck.testkit.errors import StageError
 from pytest_leasecheck.testkit.lane import Lane
 from pytest_leasecheck.testkit.script import Script, parse_script
 from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
@@ -85,11 +87,22 @@ class Moody(Unfenced):
     """What it does depends on something that no script knows."""
 
     def work(self, worker: Worker) -> Any:
-        times = worker.db.parent.parent / "times"
+        times = Path(os.environ["BOOK"])
         times.write_text("x" + (times.read_text() if times.exists() else ""))
         if worker.name == "A" and len(times.read_text()) > 4:
             return "not today"
         return super().work(worker)
+
+
+class Fickle(Queue):
+    """It takes a few runs, and then no more."""
+
+    def submit(self, db: Path, run_id: str) -> None:
+        book = Path(os.environ["BOOK"])
+        book.write_text(book.read_text() + "x" if book.exists() else "x")
+        if len(book.read_text()) > 8:
+            raise RuntimeError("it takes no more")
+        super().submit(db, run_id)
 
 
 class DrawsIds(Unfenced):
@@ -152,8 +165,9 @@ def test_unfinished_search_says_so(lane_of: LaneOf) -> None:
 
 
 def test_failing_script_is_confirmed_and_a_moody_subject_is_told_where_it_parts(
-    lane_of: LaneOf,
+    lane_of: LaneOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("BOOK", str(tmp_path / "book"))
     script = parse_script(STALE)
     lane = lane_of(Unfenced)
     failed = play_and_judge(lane, script, name="first")
@@ -177,6 +191,20 @@ def test_shrunk_failure_has_the_fewest_deviations(lane_of: LaneOf) -> None:
     assert judged.kinds & small.kinds
     assert len(small.script.actions) < len(judged.script.actions) - 4
     assert isinstance(small.script, Script)
+
+
+@pytest.mark.parametrize("search", ["explore", "interleave"])
+def test_a_search_that_can_not_go_on_is_no_clean_one(
+    lane_of: LaneOf, search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOK", str(tmp_path / "book"))
+    lane = lane_of(Fickle)
+    searches: dict[str, Callable[[], object]] = {
+        "explore": lambda: explore.explore(lane, scripts=25, seed=7),
+        "interleave": lambda: interleave.search(lane, expiring=True, budget=500),
+    }
+    with pytest.raises(StageError, match=r"submit\(\) raised RuntimeError: it takes no more"):
+        searches[search]()
 
 
 def test_ids_drawn_at_random_make_no_subject_unsteady(lane_of: LaneOf) -> None:
