@@ -123,7 +123,7 @@ class Dice:
             alias = f" as {twin}" if twin != label and chance.random() < 0.15 else ""
             lines.append(f"spawn {label}{alias}")
             state[label] = "alive"
-        if chance.random() < 0.75:
+        if chance.random() < 0.75 and self._points:  # a runtime that refuses its file has none
             lines.append(f"hold {label} {chance.choice(self._points)}")
         return "; ".join([*lines, f"run {label}"])
 
