@@ -70,6 +70,8 @@ def _stale_effect(
         f" under token {ask.event.token}" if ask.event.token is not None else " (without a token)"
     )
     text += f"{token} at event {n}{over}"
+    # a fence in one transaction with the lease is a fence of the subject's own store, if it has one
+    fault = given.claims("fences_effects") and given.declaration.effects is None
     if given.declaration.provider_fence == "highest seen" and ask.event.token is not None:
         text += (
             ", but the new owner had not shown it a higher one yet: a fence that only knows the"
@@ -79,8 +81,7 @@ def _stale_effect(
     else:
         title = "a stale effect was accepted"
         text += ", and nothing fences it there."
-    # Whoever claims a fence claims it for a store of his own: what lands there is a stale write.
-    return Finding("V1", title, text, run_id, who, victims, at, "note")
+    return Finding("V1", title, text, run_id, who, victims, at, "fault" if fault else "note")
 
 
 _NOBODY_FOLLOWED: Final = frozenset({"finished", "released", "cancelled"})
