@@ -96,13 +96,15 @@ class Races(Explorer, RuleBasedStateMachine):
         self.go(label, self._somewhere(where, label))
 
     @precondition(lambda self: self._some("held") and self._free_label() is not None)
-    @rule(pick=_PICK, where=_WHERE)
-    def overtake(self, pick: int, where: int) -> None:
-        """A worker is held at a point until another one holds its run."""
+    @rule(pick=_PICK, where=_WHERE, far=st.booleans(), twin=st.booleans())
+    def overtake(self, pick: int, where: int, far: bool, twin: bool) -> None:
+        """A worker is held at a point until another one holds its run, or is in the same danger."""
         label = _one(self._some("held"), pick)
         self.go(label, self._somewhere(where, label))
         self.perform(acts.Expire())
-        self.go(self._come(), self._shared.points.holding)
+        shared = self._shared
+        other = self._come(twin_of=label if twin else "")
+        self.go(other, shared.danger if far else shared.points.holding)
 
     @precondition(lambda self: self._some("held") and self._free_label() is not None)
     @rule(pick=_PICK, where=_WHERE)
@@ -146,10 +148,10 @@ class Races(Explorer, RuleBasedStateMachine):
         points = self._shared.targets
         self.go(self._come(), None if far or not points else points[where % len(points)])
 
-    def _come(self) -> str:
+    def _come(self, *, twin_of: str = "") -> str:
         label = self._free_label()
         assert label is not None
-        self.perform(acts.Spawn(label))
+        self.perform(acts.Duplicate(twin_of, label) if twin_of else acts.Spawn(label))
         return label
 
     @precondition(lambda self: self._free_label() is not None)
@@ -240,6 +242,19 @@ class Races(Explorer, RuleBasedStateMachine):
         """The operator cancels the run."""
         self._cancelled = True
         self.perform(acts.Cancel(RUN))
+
+    @precondition(lambda self: not self._submitted_again and self._some("returned"))
+    @rule()
+    def submit_again(self) -> None:
+        """A run is submitted under an id that has been used; most refuse it."""
+        self._submitted_again = True
+        self.perform(acts.Submit(RUN))
+
+    @precondition(lambda self: "asks_approval" in self._claims and self._some("busy"))
+    @rule()
+    def approve(self) -> None:
+        """The operator approves, whether he is asked or not."""
+        self.perform(acts.Approve(RUN))
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from .found import Tally, parse_actions, rewritten
 from .history import History
 from .judge import judge
 from .lane import Lane, LaneOptions
-from .points import Pattern
+from .points import Pattern, parse_pattern
 from .possible import LABELS, Standing, hot, position, standings, targets
 from .script import Action, Script
 from .script_text import format_action
@@ -45,6 +45,7 @@ class Shared:
     points: PointMap
     targets: tuple[Pattern, ...]
     hot: tuple[Pattern, ...]
+    danger: Pattern
     tally: Tally = field(default_factory=Tally)
     believed: set[str] = field(default_factory=set)
 
@@ -68,7 +69,7 @@ class Explorer:
         self.actions: list[Action] = []
         self._texts: list[str] = []
         self.states: dict[str, str] = {}
-        self._locked = self._cancelled = False
+        self._locked = self._cancelled = self._submitted_again = False
         self._expired_last = False
         self._claims = frozenset(shared.lane.declaration.capabilities)
         self._effects = bool(shared.points.effects)
@@ -82,7 +83,10 @@ class Explorer:
             lane = cls.lane if cls.lane is not None and cls.lane.alive else _open(cls)
             danger = lane.subject.danger
             points = draw_map(lane, danger=danger)
-            shared = Shared(lane, points, targets(points, danger=danger), hot(points), tally)
+            shared = Shared(
+                lane, points, targets(points, danger=danger), hot(points), parse_pattern(danger),
+                tally,
+            )  # fmt: skip
             cls._kept[cls] = shared
         return shared
 

@@ -17,6 +17,7 @@ from pytest_leasecheck.scenarios.reference_subject import (
     ask,
     outside_tool,
     own_tool,
+    stage_clock,
 )
 from pytest_leasecheck.testkit import reference
 from pytest_leasecheck.testkit.reference import lease, migrations
@@ -173,7 +174,7 @@ class UsedAgain(Plain):
 
     def submit(self, db: Path, run_id: str) -> None:
         mutate(db)
-        with reference.Store(db) as store:
+        with reference.Store(db, clock=stage_clock()) as store:
             if run_id in store.runs(reference.RunStatus.SUCCEEDED):
                 store.delete(run_id)
         super().submit(db, run_id)
@@ -184,7 +185,8 @@ class Forgotten(UsedAgain):
 
     def submit(self, db: Path, run_id: str) -> None:
         mutate(db)
-        with reference.Store(db) as store:
+        db.with_name("id").write_text(run_id, encoding="utf-8")
+        with reference.Store(db, clock=stage_clock()) as store:
             if run_id in store.runs():
                 store.delete(run_id)
             else:
@@ -192,8 +194,15 @@ class Forgotten(UsedAgain):
 
     def start(self, worker: Worker) -> str:
         mutate(worker.db)
+        run_id = worker.db.with_name("id").read_text(encoding="utf-8")
         with reference.Store(worker.db, clock=worker.clock) as store:
-            return str(self.driver(worker, store).start("r1", self.plan).status)
+            return str(self.driver(worker, store).start(run_id, self.plan).status)
+
+    def work(self, worker: Worker) -> Any:
+        mutate(worker.db)
+        with reference.Store(worker.db, clock=worker.clock) as store:
+            nothing = not store.runs()
+        return self.start(worker) if nothing else super().work(worker)
 
 
 class Restored(Plain):
