@@ -131,6 +131,7 @@ class _Attempts:
             self._runs_of.setdefault(tenure.who, set()).add(tenure.run_id)
         #: Runs that anybody ever held.
         self._held: Final = {run for run, _ in owned.by_number}
+        self._touched: Final = {(touch.run_id, touch.n) for touch in owned.touches}
         self._naming: Final = Naming(self._held, rows_of_runs(history, declaration, self._held))
 
     def find(self) -> tuple[Attempt, ...]:
@@ -216,10 +217,10 @@ class _Attempts:
     ) -> None:
         for over in self._over.get(event.who, ()):
             tenure = over.tenure
-            if event.n <= over.since or not self._concerns(event, over):
-                continue
             key = (event.who, event.connection, event.txn)
             commit = txns.committed.get(key, -1)
+            if event.n <= over.since or not self._concerns(event, over, commit):
+                continue
             led_to_claim = (event.who, tenure.run_id, commit) in acquired
             if led_to_claim or self._is_claim(event, over):
                 self._looks.pop((event.who, tenure.run_id), None)
@@ -254,17 +255,18 @@ class _Attempts:
         life = self._owned.lives.get(event.who)
         return "died" if life is not None and life.until is not None else "rolled back"
 
-    def _concerns(self, event: Statement, over: _Over) -> bool:
-        """Whether a statement is about the run of a tenure that is over, and from that tenure."""
+    def _concerns(self, event: Statement, over: _Over, commit: int) -> bool:
+        """Whether a statement is about the run of a tenure that is over, and from that tenure.
+
+        `commit`: the number of the commit that it came to, -1 for none.
+        """
         tenure = over.tenure
         names = self._naming.named_by(event)
         named = tenure.run_id in names
         if names and not named:
             return False  # its worker has, or had, other runs, under the same owner perhaps
         if over.again is not None and event.n > over.again.since:
-            return self._names_tenure(event.sql, tenure) and (
-                tenure.owner != over.again.owner or tenure.token != over.again.token
-            )
+            return self._names_tenure(event.sql, tenure, unlike=over.again)
         if named:
             return True
         if self._names_tenure(event.sql, tenure):
@@ -274,19 +276,24 @@ class _Attempts:
                 for other in self._owned.tenures
             )  # fmt: skip
         # a runtime with one lease in all, or that goes by a number of its own
-        return len(self._runs_of[event.who]) == 1 and event.rows is not None and event.rows > 0
+        if len(self._runs_of[event.who]) != 1 or not event.rows:
+            return False
+        return commit < 0 or (tenure.run_id, commit) in self._touched  # else another run's rows
 
-    def _names_tenure(self, sql: str, tenure: Tenure) -> bool:
-        owner, spec = tenure.owner, self._lease
+    def _names_tenure(self, sql: str, tenure: Tenure, *, unlike: Tenure | None = None) -> bool:
+        """Whether a statement has what a tenure held, and that is not what `unlike` holds too."""
+        owner, token = tenure.owner, tenure.token
         if (
             isinstance(owner, str)
             and len(owner) > 2
+            and (unlike is None or owner != unlike.owner)
             and "'" + owner.replace("'", "''") + "'" in sql
         ):
             return True
-        return bool(spec.token) and tenure.token is not None and names_value(
-            sql, spec.token or "", tenure.token
-        )  # fmt: skip
+        column = self._lease.token
+        if column is None or token is None or (unlike is not None and token == unlike.token):
+            return False
+        return names_value(sql, column, token)
 
     def _is_claim(self, event: Statement, over: _Over) -> bool:
         """Whether a statement tries to claim, as far as its text and its call tell."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from .footprints import Ask
-from .history import Change, Commit, Key, Row, Statement
+from .history import Change, Commit, EffectAsked, Key, Row, Statement
 from .ownership_state import Claim, Run
 from .readings import Readings
 from .rows import Reader
@@ -31,12 +31,23 @@ class Author(NamedTuple):
 
 
 class Authors:
-    """Tells authors apart. `asks` are the requests for effects so far."""
+    """Tells authors apart.
 
-    def __init__(self, reader: Reader, *, times: Readings, asks: Sequence[Ask]) -> None:
+    `asks` are the requests for effects so far, `asked` those of the whole history.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        times: Readings,
+        asks: Sequence[Ask],
+        asked: Sequence[EffectAsked] = (),
+    ) -> None:
         self._reader: Final = reader
         self._times: Final = times
         self._asks: Final = asks
+        self._asked: Final = asked
 
     def author_of(
         self, event: Commit, run: Run, *, changes: Sequence[Change], landed: Sequence[Ask]
@@ -64,6 +75,8 @@ class Authors:
         for ask in landed:
             if ask.run_id != run.run_id or ask.event.who != event.who or ask.tenure is None:
                 continue
+            if ask.tenure < holder.number and self._carried_over(event, ask, run, holder):
+                continue
             if ask.tenure < holder.number or self._first_of_two(ask, run, holder):
                 why = f"receipt of tenure {ask.tenure}, asked for at event {ask.event.n}"
                 return run.claims[ask.tenure - 1], why
@@ -77,6 +90,34 @@ class Authors:
             if self._row_names(changes, claim, holder):
                 return claim, f"it stored token {claim.token}"
         return None, ""
+
+    def _carried_over(self, event: Commit, ask: Ask, run: Run, holder: Claim) -> bool:
+        """Whether an execution stores what a former one of its process was answered.
+
+        A runtime that keeps answers need not ask twice: its transaction goes by the present token
+        or owner, and it never asks for that effect itself. A former execution that reads the
+        present token, and stores its own answer under that, is met by one that asks.
+        """
+        former = run.claims[(ask.tenure or 1) - 1]
+        spec = self._reader.declaration.runs.lease
+        present = any(
+            column is not None
+            and isinstance(now, int | str)
+            and now != then
+            and names_value(condition_of(one.sql), column, now)
+            for one in self._times.statements(event)
+            for column, now, then in (
+                (spec.token, holder.token, former.token),
+                (spec.owner, holder.owner, former.owner),
+            )
+        )
+        return present and not any(
+            asked.name == ask.event.name
+            and asked.who == event.who
+            and asked.run_id in (None, run.run_id)
+            and asked.n > holder.since
+            for asked in self._asked
+        )
 
     def _first_of_two(self, ask: Ask, run: Run, holder: Claim) -> bool:
         """Whether a request was made before what must have been a second claim.
@@ -112,8 +153,15 @@ class Authors:
         return False
 
 
+_WHERE: Final = re.compile(r"\bWHERE\b", re.IGNORECASE)
 #: How a tenure that its own worker ended is spoken of.
 _ENDED: Final[Mapping[str, str]] = {"finished": "finish", "released": "release"}
+
+
+def condition_of(sql: str) -> str:
+    """All that comes after a statement's first WHERE."""
+    found = _WHERE.search(sql)
+    return sql[found.end() :] if found else ""
 
 
 def names_value(sql: str, column: str, value: int | str) -> bool:

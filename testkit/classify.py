@@ -81,7 +81,9 @@ def _ends(case: Case, base: str) -> str:
     if case.lapsed and (base == "release" or case.role == "foreign"):
         return "reap"
     if case.role == "foreign":
-        return "steal" if base == "release" else "foreign-finish"
+        if base == "finish":
+            return "foreign-finish"
+        return "reap" if case.before.done else "steal"  # left behind, and cleared away
     return _said(case, base)
 
 

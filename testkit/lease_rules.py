@@ -53,7 +53,7 @@ def renewals(given: Facts) -> Iterator[Finding]:
             if lost is None:
                 continue
             text = (
-                f"{act.who} extended the lease on run {act.run_id!r} at event {act.n}, but"
+                f"{act.who} {_moved(touch)} the lease on run {act.run_id!r} at event {act.n}, but"
                 f" {its(act, lost)} {ending(lost)}{since(given, lost, act.n)}."
             )
             yield Finding("V6", "another's lease was renewed", text, act.run_id, act.who,
@@ -66,6 +66,13 @@ def renewals(given: Facts) -> Iterator[Finding]:
             )
             yield Finding("V6", "an expired lease was renewed", text, act.run_id,
                           act.who, (), (act.n,))  # fmt: skip
+
+
+def _moved(touch: facts.Touch) -> str:
+    """What a renewal did to a lease: a lock is given back by setting its expiry to now or 0."""
+    before, after = touch.before.expiry, touch.after.expiry
+    shorter = before is not None and after is not None and after.at_ns < before.at_ns
+    return "cut short" if shorter else "extended"
 
 
 def left_behind(given: Facts) -> Iterator[Finding]:
@@ -159,9 +166,7 @@ def late_writes(given: Facts) -> Iterator[Finding]:
         return
     for act, touch in acts_of(given):
         pauses = act.kind == "late-release" and touch.after.waiting and not touch.before.waiting
-        if pauses or (
-            act.kind in ("late-write", "late-finish") and not _is_outcome(given, touch)
-        ):
+        if pauses or (act.kind in ("late-write", "late-finish") and not _is_outcome(given, touch)):
             what = "finished" if act.kind == "late-finish" else "changed"
             what = "paused" if pauses else what
             tables = ", ".join(dict.fromkeys(change.table for change in touch.changes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .history import Ended, History, Returned, Signalled, Spawned
@@ -43,6 +44,20 @@ class Life:
 def label(who: str) -> str:
     """The worker that a script names, of an incarnation: `A` of `A#2`."""
     return who.partition("#")[0]
+
+
+def worker_of(author: str, owner: object, lives: Mapping[str, Life], *, n: int) -> str:
+    """Whose a lease is that `author` wrote at event `n` with this owner's name.
+
+    Its author's; but where the name is the configured one of another worker, as a dispatcher's
+    claims have it, that worker's: of several the one that lives, else the next to be born.
+    """
+    own = lives.get(author)
+    if own is None or not isinstance(owner, str) or own.name == owner:
+        return author
+    named = [life for life in lives.values() if life.name == owner and not life.is_operator]
+    alive = (life.who for life in named if life.alive_at(n))
+    return next(alive, next((life.who for life in named if life.since > n), author))
 
 
 def lives_of(history: History) -> dict[str, Life]:

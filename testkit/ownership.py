@@ -69,9 +69,8 @@ class _Fold:
         self.runs: Final[dict[str, Run]] = {}
         self.found: Final[dict[str, list[Any]]] = {name: [] for name in _COLLECTED}
         self.tenancy: Final = Tenancy(
-            self.reader, lives=self.lives, times=self.times, found=self.found,
-            coarse=history.header.attribution != "commit",
-        )  # fmt: skip
+            self.reader, lives=self.lives, times=self.times, found=self.found, history=history
+        )
         self.asks: Final[dict[tuple[str, int], facts.Ask]] = {}
         #: Keys that a process asked the provider about: what it found it may store again.
         self.looked_up: Final[set[tuple[str, str]]] = set()
@@ -190,7 +189,7 @@ class _Fold:
             claim, expiry = run.current, run.view.expiry
             if claim is None or claim.who != event.who:
                 continue
-            if expiry is None or not expiry.lapsed(event.at_ns + self.times.skew(event.who)):
+            if expiry is None or expiry.live(event.at_ns + self.times.skew(event.who)):
                 self.found["left"].append(facts.Left(event.n, run.run_id, claim.number))
         self._woke(event)
 

@@ -189,10 +189,10 @@ def safety(given: Facts) -> Iterator[Finding]:
     told: set[str] = set()
     for touch in given.owned.touches:
         after = touch.after
-        if not after.held or not (after.done or after.waiting):
+        if not after.held or not (after.done or after.waiting) or _ended_by_its_expiry(touch):
             told.discard(touch.run_id)
             continue
-        if touch.run_id in told:
+        if touch.run_id in told or _only_looked(given, touch):
             continue
         told.add(touch.run_id)
         title = "a lease outlived its run's end" if after.done else "a resting run held a lease"
@@ -202,6 +202,37 @@ def safety(given: Facts) -> Iterator[Finding]:
             f" {after.status!r} at event {touch.n}, and its lease still names {after.owner!r}.",
             touch.run_id, touch.who, (), (touch.n,),
         )  # fmt: skip
+
+
+def _ended_by_its_expiry(touch: facts.Touch) -> bool:
+    """Whether a commit gave a lease back by putting its expiry into the past, as locks often are.
+
+    The owner's name stays in such a row, and says who had it last.
+    """
+    before, after = touch.before.expiry, touch.after.expiry
+    if after is None or after.live(touch.at_ns):
+        return False
+    return after != before or touch.before.done
+
+
+def _only_looked(given: Facts, touch: facts.Touch) -> bool:
+    """Whether a commit locked a run that was over, and its author saw that and did no more.
+
+    Where leases are a table of their own, one must have the lock to be sure of the status.
+    """
+    table = given.declaration.runs.lease.table
+    before, who = touch.before, touch.who
+    if table is None or not before.done or before.identity == touch.after.identity:
+        return False
+    later = (one for one in given.owned.touches if one.run_id == touch.run_id and one.n > touch.n)
+    then = next(later, None)
+    if then is None or then.who != who or any(one.table != table for one in then.changes):
+        return False
+    acted = any(
+        ask.event.who == who and ask.run_id == touch.run_id and touch.n < ask.event.n < then.n
+        for ask in given.owned.asks
+    )
+    return not acted and (not then.after.held or _ended_by_its_expiry(then))
 
 
 def growth(given: Facts) -> Iterator[Finding]:

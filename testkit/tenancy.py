@@ -8,11 +8,12 @@ from typing import Any, Final
 from . import footprints as facts
 from .authors import Author, Authors
 from .classify import Case, kinds_of, touched_tables, what_changed
-from .history import Change, Commit
-from .lives import Life
+from .history import Change, Commit, EffectAsked, History
+from .lives import Life, worker_of
 from .ownership_state import Claim, Run
 from .readings import Readings
 from .rows import Reader, View, as_token
+from .sweeping import Sweeping
 from .verdict import Act
 
 #: Detail of an act whose lease lapsed between its author's last look at the clock and its commit.
@@ -29,15 +30,17 @@ class Tenancy:
         lives: Mapping[str, Life],
         times: Readings,
         found: Mapping[str, list[Any]],
-        coarse: bool = False,
+        history: History,
     ) -> None:
         self._reader: Final = reader
         self._lives: Final = lives
         self._times: Final = times
         #: Whether commits are told move by move: a heartbeat's may seem to be another's.
-        self._coarse: Final = coarse
+        self._coarse: Final = history.header.attribution != "commit"
         self._found: Final = found
-        self._authors: Final = Authors(reader, times=times, asks=found["asks"])
+        asked = [one for one in history.events if type(one) is EffectAsked]
+        self._authors: Final = Authors(reader, times=times, asks=found["asks"], asked=asked)
+        self._sweeping: Final = Sweeping(reader)
         declaration = reader.declaration
         self._late_ok: Final = {item.table for item in declaration.writes if item.late_ok}
         self._checks_expiry: Final = "checks_expiry" in declaration.capabilities
@@ -61,6 +64,7 @@ class Tenancy:
     ) -> None:
         """What one commit was to one run, whose rows now read as `run.view`."""
         after, holder = run.view, run.current
+        self._sweeping.note(after)
         life = self._lives.get(event.who)
         if life.is_operator if life else event.who.startswith("operator#"):
             author = Author("operator", None, "")
@@ -72,6 +76,9 @@ class Tenancy:
             if self._coarse and holder is not None and self._beats(run, before, changes):
                 author = Author("mine", holder, "")
             case = self._case(event, run, changes, before, author, reaper, beating)
+            if case.role == "stale" and self._swept(event, run, case, author, landed):
+                author = Author("foreign", None, "")
+                case = case._replace(role="foreign")
             if self._is_late_outcome(run, before, changes, author):
                 kinds = ("write",)
                 author = author._replace(why="a late outcome, as declared")
@@ -128,9 +135,24 @@ class Tenancy:
             reaper=reaper,
             claims=(changed or nameless) and not after.done,
             again=changed and self._is_old_claim(run, before, after, author, beating),
-            other_owner=after.owner != before.owner,
+            other_owner=after.owner != before.owner
+            and self._worker_of(event, before, after) == event.who,
             renews=renews,
             writes=writes,
+        )
+
+    def _swept(
+        self, event: Commit, run: Run, case: Case, author: Author, landed: Sequence[facts.Ask]
+    ) -> bool:
+        """Whether a past holder met a free run as anybody would: in a poll, or as a janitor."""
+        expiry = case.before.expiry
+        free = run.current is None or (expiry is not None and case.lapsed)
+        if not free or author.why or case.claims or case.renews:
+            return False
+        if any(ask.run_id == run.run_id and ask.event.who == event.who for ask in landed):
+            return False
+        return self._sweeping.went_by_free(
+            self._times.statements(event), former=run.by_who.get(event.who, ())
         )
 
     def _beats(self, run: Run, before: View, changes: Sequence[Change]) -> bool:
@@ -157,7 +179,8 @@ class Tenancy:
             self._note_take(event, run, run.current, before)
             self._end(event, run, run.current, "taken over", robbed=False)
         rows = (run.leases if self._reader.separate else run.rows).values()
-        claim = self._begin(event, run, counts=True, token=self._reader.token_of(rows))
+        token = self._reader.token_of(rows)
+        claim = self._begin(event, run, who=event.who, counts=True, token=token)
         self._end(event, run, claim, "finished", robbed=False)
         return claim
 
@@ -207,11 +230,15 @@ class Tenancy:
         claimed = last in ("acquire", "steal")
         if claimed or (after.held and not after.done and before.identity != after.identity):
             stolen = last != "acquire"
+            who = self._worker_of(event, before, after)
             if holder is not None:
                 if not stolen:
                     self._note_take(event, run, holder, before)
-                self._end(event, run, holder, "stolen" if stolen else "taken over", robbed=stolen)
-            self._begin(event, run, counts=claimed)
+                how = "stolen" if stolen else "taken over"
+                if holder.who == event.who != who:
+                    how = "released"  # it handed the run to another
+                self._end(event, run, holder, how, robbed=stolen)
+            self._begin(event, run, who=who, counts=claimed)
         elif holder is not None and (after.done or not after.held):
             how = _HOW.get(kinds[0].rpartition("-")[2], "") if kinds else ""
             if not after.exists and not after.done:
@@ -224,14 +251,13 @@ class Tenancy:
             self._end(event, run, holder, how, robbed=not rightful)
 
     def _begin(
-        self, event: Commit, run: Run, *, counts: bool, token: int | None = None
+        self, event: Commit, run: Run, *, who: str, counts: bool, token: int | None = None
     ) -> Claim:
         after = run.view
         token = as_token(after.token) if token is None else token
         number = len(run.claims) + 1
-        claim = Claim(
-            run.run_id, number, event.who, event.thread, after.owner, token, after.identity, event.n
-        )
+        thread = event.thread if who == event.who else ""
+        claim = Claim(run.run_id, number, who, thread, after.owner, token, after.identity, event.n)
         if token is not None and counts:
             highest = run.highest
             if token in run.tokens or (highest is not None and token < highest):
@@ -245,10 +271,19 @@ class Tenancy:
             run.highest = max(token, run.highest or token)
         run.current = claim
         run.claims.append(claim)
-        run.by_who.setdefault(event.who, []).append(claim)
-        run.robbed.pop(event.who, None)
+        run.by_who.setdefault(who, []).append(claim)
+        run.robbed.pop(who, None)
         self.claims.append(claim)
         return claim
+
+    def _worker_of(self, event: Commit, before: View, after: View) -> str:
+        """Whose lease a claim is: its author's, or another's whom a dispatcher named."""
+        owner = after.owner
+        if owner == before.owner:
+            stated = self._times.statements(event) if isinstance(owner, str) else ()
+            if not any(f"'{owner!s}'" in one.sql for one in stated):
+                return event.who  # the name was left as it stood
+        return worker_of(event.who, owner, self._lives, n=event.n)
 
     def _end(self, event: Commit, run: Run, claim: Claim, how: str, *, robbed: bool) -> None:
         claim.until, claim.ended, claim.ended_by = event.n, how, event.who

@@ -186,6 +186,88 @@ LEASES: Final = (
     ),
 )  # fmt: skip
 
+_POLLS: Final = "programs_polls:Polls"
+_LOCKS: Final = "programs_polls:Locks"
+POLLS: Final = (
+    Honest(
+        "poll buries",
+        "a worker that lost its job, and whose next poll gives up what has expired too often",
+        _POLLS,
+        "submit a; spawn A to buries; until A working; expire; spawn B; until B working; kill B;"
+        " expire; run A; drain",
+        ("take-over by B", "stale attempt by A", "reap by A"),
+        "gives up what is live, too",
+        *_STALE,
+        other="submit a; spawn A to buries; until A working; expire; spawn B; until B working;"
+        " run A; run B; drain",
+    ),
+    Honest(
+        "poll ages",
+        "a worker that lost its job, and whose next poll marks what waits",
+        _POLLS,
+        "submit a; spawn A to ages; until A working; expire; spawn J to reap; run J; run A; drain",
+        ("reap by J", "stale attempt by A"),
+        "marks the job that it takes for its own",
+        *_STALE,
+    ),
+    Honest(
+        "poll clears away",
+        "a worker that lost its job, and whose next poll deletes what others have finished",
+        _POLLS,
+        "submit a; spawn A to clears; until A working; expire; spawn B; run B; run A; drain",
+        ("take-over by B", "finish by B", "stale attempt by A"),
+        "deletes the job that it takes for its own",
+        *_STALE,
+    ),
+    Honest(
+        "remembers its answer",
+        "a former owner that claims again, and stores what it was answered before",
+        _POLLS,
+        "submit a; spawn A to remembers; until A working; expire; run A; drain",
+        ("lapse", "take-over by A", "finish by A"),
+        "asks anew, and stores the old answer",
+        *_STALE,
+    ),
+    Honest(
+        "dispatcher",
+        "a dispatcher that claims jobs in the name of others, who only find what is theirs",
+        _POLLS,
+        "submit a; spawn P to assigns; run P; spawn A to is_given; until A working; expire;"
+        " spawn Q to assigns; run Q; spawn B to is_given; run A; run B; drain",
+        ("take-over by Q", "stale attempt by A", "finish by B"),
+        "finishes what was given to another meanwhile",
+        *_STALE,
+    ),
+    Honest(
+        "hands over",
+        "a holder that gives its live lease to another by name",
+        _POLLS,
+        "submit a; spawn A to hands_over; until A given; spawn B to is_given; until B working;"
+        " run A; run B; drain",
+        ("stale attempt by A", "finish by B"),
+        "writes when it has given it",
+        *_STALE,
+    ),
+    Honest(
+        "unlocks by the time",
+        "a lock that is given back by ending its time; its row and name stay",
+        _LOCKS,
+        "submit a; spawn A to unlocks; run A; drain",
+        ("finish by A",),
+        "leaves its lock",
+        "V5", "a lease outlived its run's end",
+    ),
+    Honest(
+        "locks then looks",
+        "a lock on a job that is done, taken to see that, and given back",
+        _LOCKS,
+        "submit a; spawn A to locks_then_looks; until A found; spawn B; run B; run A; drain",
+        ("finish by B",),
+        "does not look, and does it again",
+        "V5", "a lease outlived its run's end",
+    ),
+)  # fmt: skip
+
 STEPS: Final = (
     Honest(
         "idempotent provider",
@@ -278,4 +360,4 @@ TABLES: Final = (
     ),
 )  # fmt: skip
 
-CASES: Final = (*LEASES, *STEPS, *TABLES)
+CASES: Final = (*LEASES, *POLLS, *STEPS, *TABLES)
