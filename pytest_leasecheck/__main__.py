@@ -1,9 +1,10 @@
 """Saved histories, offline: `python -m pytest_leasecheck judge|show|report FILE …`.
 
-Nothing of the code under test is needed: what was declared lies in the history. Only a declaration
-with a function from a row to its run names code, which is imported and called with `--import`
-alone: a file may come from a stranger. `judge` exits with 1 when there is a fault, 2 when a file
-can't be read; a history that proves nothing is told, and is no fault.
+FILE is a `history.jsonl`, or the folder of evidence that it lies in. Nothing of the code under test
+is needed: what was declared lies in the history. Only a declaration with a function from a row to
+its run names code, which is imported and called with `--import` alone: a file may come from a
+stranger. `judge` exits with 1 when there is a fault, 2 when a file can't be read; a history that
+proves nothing is told, and is no fault.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .testkit.history import History
 from .testkit.verdict import Verdict
 
 _UNREADABLE = 2
+#: The history in a folder of evidence: such a folder may be named for it.
+_SAVED = "history.jsonl"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,9 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return int(options.do(options))
-    except (InputError, OSError) as error:
+    except OSError as error:
+        named = error.filename is not None
+        told = f"{error.filename}: {error.strerror}" if named else str(error)
+        print(_line(told), file=sys.stderr)
+    except InputError as error:
         print(_line(str(error)), file=sys.stderr)
-        return _UNREADABLE
+    return _UNREADABLE
 
 
 def _judge(options: argparse.Namespace) -> int:
@@ -60,13 +67,15 @@ def _judge(options: argparse.Namespace) -> int:
         try:
             history, verdict = _judged(file, trusted=options.trusted)
         except (InputError, OSError) as error:
-            print(_line(f"{file}: can't be read: {error}"), file=sys.stderr)
+            why = error.strerror if isinstance(error, OSError) else None
+            print(_line(f"{file}: can't be read: {why or error}"), file=sys.stderr)
             unreadable += 1
             continue
         counts = verdict.counts
         print(_line(
-            f"{file}: {verdict.outcome}; {history.header.subject}, {counts.runs} runs,"
-            f" {counts.stale_attempts} stale attempts, {counts.interruptions} interruptions"
+            f"{file}: {verdict.outcome}; {history.header.subject}, {_many(counts.runs, 'run')},"
+            f" {_many(counts.stale_attempts, 'stale attempt')},"
+            f" {_many(counts.interruptions, 'interruption')}"
         ))  # fmt: skip
         for finding in verdict.findings:
             mark = "  noted: " if finding.severity == "note" else "  "
@@ -95,7 +104,7 @@ def _report(options: argparse.Namespace) -> int:
         history, verdict = _judged(file, trusted=options.trusted)
         items.append(Item(_name(file), history, verdict))
     _write_page(options.output, html_page(items))
-    print(f"{options.output}: {len(items)} histories")
+    print(f"{options.output}: {len(items)} {'history' if len(items) == 1 else 'histories'}")
     return 0
 
 
@@ -107,6 +116,10 @@ def _write_page(page: Path, text: str) -> None:
     replace_file(page, text)
 
 
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def _line(text: str) -> str:
     """One line, whatever is in a history."""
     return harmless(text, most=10_000)
@@ -114,7 +127,9 @@ def _line(text: str) -> str:
 
 def _name(file: Path) -> str:
     """Evidence lies in a folder named after its test; the file's own name is always the same."""
-    return file.parent.name if file.name == "history.jsonl" and file.parent.name else file.stem
+    if file.is_dir():
+        return file.resolve().name
+    return file.parent.name if file.name == _SAVED and file.parent.name else file.stem
 
 
 def _judged(file: Path, *, trusted: bool) -> tuple[History, Verdict]:
@@ -125,7 +140,7 @@ def _judged(file: Path, *, trusted: bool) -> tuple[History, Verdict]:
     from .testkit.run_function import functions_of
     from .testkit.script import Drain, parse_script
 
-    history = load(file)
+    history = load(file / _SAVED if file.is_dir() else file)
     named = functions_of(declaration_from_json(history.header.declaration))
     if named and not trusted:
         what = f"its declaration names {', '.join(named)}, which would be imported and called;"

@@ -24,9 +24,11 @@ from .testkit.confirming import Judged, play_and_judge
 from .testkit.errors import LaneDied, LeasecheckError, ScriptError
 from .testkit.files import write_new
 from .testkit.found import Tally
+from .testkit.invariants import not_claimed
 from .testkit.python_text import as_python
-from .testkit.scenario import Scenario
+from .testkit.scenario import ALL_INVARIANTS, Scenario
 from .testkit.script import parse_script
+from .testkit.subject import declaration_of
 from .testkit.verdict import Counts
 from .versions import made_with
 
@@ -117,7 +119,7 @@ class Exploration:
         self._note(explored.tally, seed)
         if explored.unsteady:
             pytest.fail(f"seed {seed}: {explored.unsteady}", pytrace=False)
-        self._item.user_properties += to_properties(record_of(self._subject.label, explored.tally))
+        self._item.user_properties += to_properties(record_of(self._subject, explored.tally))
 
     def _note(self, tally: Tally, seed: int | None) -> None:
         told = f"{tally.scripts} {tally.steps} {tally.wasted} {seed}"
@@ -199,10 +201,21 @@ def _counts(tally: Tally) -> Counts:
     )
 
 
-def record_of(label: str, tally: Tally) -> Record:
+def record_of(subject: Named, tally: Tally) -> Record:
     """What a search that found nothing adds to the summary."""
-    notes = tuple(sorted(tally.notes))
-    return Record(label, "pass", counts=_counts(tally), refused=tally.refused, notes=notes)
+    return Record(
+        subject.label,
+        "pass",
+        counts=_counts(tally),
+        refused=tally.refused,
+        notes=tuple(sorted(tally.notes)),
+        not_claimed=not_judged(subject),
+    )
+
+
+def not_judged(subject: Named) -> dict[str, str]:
+    """What no search can show of a subject: what it does not claim, and why."""
+    return not_claimed(declaration_of(subject.subject), holds=ALL_INVARIANTS)
 
 
 def _so_far(tally: Tally, seed: int) -> str:

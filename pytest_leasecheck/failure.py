@@ -36,7 +36,8 @@ def headline(result: Result) -> str:
     verdict = result.verdict
     faults = [item for item in verdict.findings if item.severity == "fault"] if verdict else []
     if faults:
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        others = len(faults) - 1
+        more = f" (and {others} more finding{'s' * (others > 1)})" if others else ""
         return _one_line(f"{faults[0].invariant} {faults[0].title}: {faults[0].text}{more}")
     if result.error is not None:
         return _one_line(str(result.error).partition("\n")[0])

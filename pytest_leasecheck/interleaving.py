@@ -66,7 +66,7 @@ class InterleaveItem(ScenarioItem):
             pytest.fail(str(error), pytrace=False)
         self.user_properties.append((PROPERTY, f"{self.name}: {searched}"))
         if searched.found is None:
-            record = record_of(subject.label, searched.tally)
+            record = record_of(subject, searched.tally)
             self.user_properties += to_properties(record)
             return
         judged = searched.found
@@ -75,7 +75,7 @@ class InterleaveItem(ScenarioItem):
         result = whole.player.keep(
             Result(folder, subject, scenario, judged.script, judged.history, judged.verdict)
         )
-        record = record_of(subject.label, searched.tally)
+        record = record_of(subject, searched.tally)
         found = replace(result.record, counts=record.counts, refused=record.refused)
         self.user_properties += to_properties(found)
         raise Unproven(result, base=self.config.invocation_params.dir)

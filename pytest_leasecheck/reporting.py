@@ -27,6 +27,9 @@ class Line:
     markup: Mapping[str, bool] = field(default_factory=dict)
 
 
+#: How a scenario is told that is about a set-up which the subject lacks (`mount.play`).
+_NO_VARIANT: Final = "the subject has no variant"
+
 _HELD: Final = {"green": True}
 _BROKEN: Final = {"red": True, "bold": True}
 _OPEN: Final = {"yellow": True}
@@ -145,9 +148,16 @@ def _not_claimed(records: Iterable[Record]) -> Iterator[Line]:
     reasons: dict[str, list[str]] = {}
     for record in records:
         for name, why in record.not_claimed.items():
-            named = reasons.setdefault(why.removeprefix("not claimed: "), [])
+            why = why.removeprefix("not claimed: ")
+            named = reasons.setdefault(_NO_VARIANT if why.startswith(_NO_VARIANT) else why, [])
             if name not in named:
                 named.append(name)
+    lacking = reasons.pop(_NO_VARIANT, None)
+    if lacking:
+        what = "of a runtime (`variants`) that this subject does not offer"
+        yield Line(
+            "not claimed", f"{_number(len(lacking), 'scenario')} about set-ups {what}", _OPEN
+        )
     for why, names in reasons.items():
         yield Line("not claimed", f"{why} ({_list(names)})")
 

@@ -253,9 +253,9 @@ def _play(scenario: Scenario, item: pytest.Item) -> None:
     else:
         search.runtime.pages.add(result, nodeid=item.nodeid)
     item.user_properties += to_properties(record)
-    item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
     if outcome == "fail":
         raise Unproven(result, base=item.config.invocation_params.dir)
+    item.add_report_section("call", "leasecheck", "\n".join(notes(result)))
 
 
 def _forget(result: Result) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from .exploration import Progress, seed_of
+from .exploration import Progress, not_judged, seed_of
 from .failure import Unproven
 from .lanes import Lanes
 from .mount import ScenarioItem
@@ -101,7 +101,14 @@ class SoakItem(ScenarioItem):
             reconciliations=soaked.reconciliations,
         )
         notes = tuple(sorted(soaked.notes))
-        record = Record(subject.label, "pass", counts, refused=soaked.refused, notes=notes)
+        record = Record(
+            subject.label,
+            "pass",
+            counts,
+            refused=soaked.refused,
+            notes=notes,
+            not_claimed=not_judged(subject),
+        )
         if not soaked.failed:
             shown = bool(soaked.stale_attempts or soaked.interruptions)
             outcome: Outcome = "pass" if shown else "inconclusive"

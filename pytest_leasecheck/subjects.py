@@ -136,13 +136,23 @@ def _load(text: str, folders: Sequence[Path]) -> object:
     found: object = _import(module_name, text, folders)
     for name in path.split("."):
         if not _has(found, name):
-            close = get_close_matches(name, dir(found), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise pytest.UsageError(
-                f"leasecheck's subject {text!r}: {module_name} has no {name!r}{hint}"
-            )
+            what = f"{module_name} has no {name!r}{_instead(found, name)}"
+            raise pytest.UsageError(f"leasecheck's subject {text!r}: {what}")
         found = getattr(found, name)
     return found
+
+
+def _instead(found: object, name: str) -> str:
+    """What may have been meant: a like name, a subject's first; else the subjects there are."""
+    there = [
+        what
+        for what, one in getattr(found, "__dict__", {}).items()
+        if isinstance(one, type) and issubclass(one, Subject) and one is not Subject
+    ]
+    close = get_close_matches(name, there, n=1) or get_close_matches(name, dir(found), n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; the subjects in it are: {', '.join(sorted(there))}" if there else ""
 
 
 def _has(owner: object, name: str) -> bool:
@@ -173,6 +183,8 @@ def _import(module_name: str, text: str, folders: Sequence[Path]) -> object:
         what = f"there is no module {error.name!r}"
         if error.name != module_name.partition(".")[0]:
             what += at(error)
+        elif folders:
+            what += f", neither installed nor in {' or '.join(dict.fromkeys(map(str, folders)))}"
         raise pytest.UsageError(f"leasecheck's subject {text!r}: {what}") from error
     except (Exception, SystemExit, pytest.skip.Exception, pytest.fail.Exception) as error:
         what = f"importing {module_name} raised {raised(error).error}{at(error)}"

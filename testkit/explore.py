@@ -304,7 +304,8 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
 
     `options` are attributes of `Races` (`most_workers=2`) or of `LaneOptions` (`clock="wall"`).
     Settings are Hypothesis's: `races(MySubject).settings = settings(max_examples=1_000)`, or a
-    profile.
+    profile. Unless they are set, Hypothesis does not shrink: it plays hundreds of scripts for that,
+    and what is found is shrunk by the kit, in fewer.
     """
     name = subject if isinstance(subject, str) else getattr(subject, "__name__", type(subject))
     own = {key: value for key, value in options.items() if key in ("most_workers", "confirms")}
@@ -313,9 +314,12 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
     rest.setdefault("number", os.getpid())
     attributes = {"subject": subject, "lane_options": LaneOptions(**rest), **own}
     machine: type[Races] = type(f"Races of {name}", (Races,), attributes)
-    case: type[unittest.TestCase] = machine.TestCase
-    case.tearDownClass = classmethod(lambda _cls: machine.close())  # type: ignore[assignment, method-assign]  # the lane is no example's
-    return case
+    case: Any = machine.TestCase
+    kept = [one for one in case.settings.phases if one not in (Phase.shrink, Phase.explain)]
+    case.settings = settings(case.settings, phases=kept)
+    case.tearDownClass = classmethod(lambda _cls: machine.close())  # the lane is no example's
+    made: type[unittest.TestCase] = case
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ both. Nothing of a history gets into a text here without having been made harmle
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -37,6 +38,8 @@ _RANKS: Final[Mapping[Kind, int]] = {
     "lease": 1, "stale": 1, "signal": 1, "clock": 1, "effect": 2, "hold": 3, "life": 4,
     "note": 4, "write": 5, "script": 6,
 }  # fmt: skip
+#: The rank of an action after which, with no other between them, a finding came about.
+_CAUSE: Final = 1
 #: Actions that an event of their own shows.
 _SPEAKING: Final = frozenset(
     {
@@ -193,7 +196,8 @@ class _Teller:
             else:
                 waiting = None
                 told.append(entry)
-        return (*told, waiting) if waiting is not None else tuple(told)
+        told += [waiting] if waiting is not None else []
+        return tuple(_with_causes(told, self._history))
 
     def _entry(self, event: h.Event) -> Entry | None:
         findings = tuple(self._found.findings.get(event.n, ()))
@@ -327,6 +331,17 @@ class _Teller:
         first, _, rest = act.kind.partition("-")
         under = token if first in ("stale", "late") else ""
         return f"{first.upper()} {rest.replace('-', ' ')} of {run}{under}".replace("  ", " ")
+
+
+def _with_causes(told: Sequence[Entry], history: h.History) -> Iterator[Entry]:
+    """A finding's own action matters, too: a `heal` lets go on what then does harm."""
+    acted = [event.n for event in history if isinstance(event, h.Acted)]
+    found = [entry.n for entry in told if entry.findings]
+    for entry in told:
+        later = bisect_right(acted, entry.n)
+        upto = bisect_right(found, acted[later]) if later < len(acted) else len(found)
+        led = entry.kind == "script" and upto > bisect_right(found, entry.n)
+        yield replace(entry, rank=min(entry.rank, _CAUSE)) if led else entry
 
 
 def _status(event: h.Commit, history: h.History) -> str:

@@ -161,9 +161,14 @@ class Coverage:
     failed: int = 0
 
     def __str__(self) -> str:
-        told = f"{self.scripts} scripts: {self.points} points x {self.families} faults"
+        told = f"{_many(self.scripts, 'script')}: {_many(self.points, 'point')} x"
+        told += f" {_many(self.families, 'fault')}"
         told += f"; {self.unreached} never reached, {self.harmless} without their danger"
         return told + (f"; {self.failed} FAILED" if self.failed else "")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def play_variation(lane: Plays, variation: Variation) -> Swept:

@@ -40,7 +40,7 @@ class Item:
         verdict = self.verdict
         faults = [item for item in verdict.findings if item.severity == "fault"] if verdict else []
         if faults:
-            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            more = f" (and {_many(len(faults) - 1, 'more finding')})" if len(faults) > 1 else ""
             return f"{faults[0].title}: {faults[0].text}{more}"
         if self.error:
             return self.error.partition("\n")[0]
@@ -50,12 +50,19 @@ class Item:
             return f"nothing is proven: {'; '.join(verdict.missing)}"
         counts = verdict.counts
         stale = _many(counts.stale_attempts, "stale attempt")
-        landed = ", none landed" if counts.stale_attempts else ""
         return (
-            f"{stale}{landed};"
+            f"{stale}{_landed(verdict)};"
             f" {_many(counts.interruptions, 'interruption')},"
             f" {_many(counts.reconciliations, 'reconciliation')}"
         )
+
+
+def _landed(verdict: Verdict) -> str:
+    """What became of the stale attempts of a script without a fault: some may have landed."""
+    if not verdict.counts.stale_attempts:
+        return ""
+    landed = sum(one.outcome == "landed" for one in verdict.attempts)
+    return f", {landed} landed where no fence is claimed" if landed else ", none landed"
 
 
 def _many(count: int, what: str) -> str:

@@ -109,12 +109,24 @@ def _tiles(items: Sequence[Item], evidence: Sequence[Evidence | None]) -> str:
     passed = sum(item.outcome == "pass" for item in items)
     stale = [one for found in evidence if found for one in found.stale_attempts]
     landed = sum(one.outcome == "landed" for one in stale)
+    at_fault = any(
+        finding.invariant == "V1" and finding.severity == "fault"
+        for item in items
+        if item.verdict
+        for finding in item.verdict.findings
+    )
+    # Where nothing is claimed to fence, what landed is named, and is no failure.
+    rest = "" if at_fault or not landed else f"; {landed} landed where no fence is claimed"
     broken = sum(item.verdict.counts.interruptions for item in items if item.verdict)
     decided = sum(item.verdict.counts.reconciliations for item in items if item.verdict)
     unknown_ms = sum(found.unknown_ms for found in evidence if found)
     tiles = [
         (f"{passed} of {len(items)}", "scripts passed", passed < len(items)),
-        (f"{len(stale) - landed} of {len(stale)}", "stale attempts came to nothing", landed > 0),
+        (
+            f"{len(stale) - landed} of {len(stale)}",
+            f"stale attempts came to nothing{rest}",
+            at_fault,
+        ),
         (f"{decided} for {broken}", "decisions for interrupted steps", decided != broken),
         (f"{unknown_ms / 1000:,.1f} s", "with an outcome unknown", False),
     ]

@@ -110,3 +110,14 @@ def test_what_is_passed_inside_a_point_is_indented() -> None:
         "  txn:begin#1",
         "txn:commit#1",
     ]
+
+
+def test_points_of_a_worker_that_passes_none_says_so(pytester: pytest.Pytester) -> None:
+    idle = "    def submit(self, db, run_id): pass\n    def work(self, worker): pass\n"
+    pytester.makepyfile(theirs=THEIRS + idle)
+    result = pytester.runpytest_subprocess(
+        "--leasecheck-points", "--leasecheck-subject=theirs:Theirs"
+    )
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["points of theirs:Theirs: *", "  none: it made no statement *"])
+    assert "hold a worker" not in result.stdout.str()

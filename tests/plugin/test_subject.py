@@ -24,9 +24,10 @@ def test_without_a_subject_both_lines_to_paste_are_shown(consumer: pytest.Pytest
     ("subject", "line"),
     [
         ("mine", "*'mine' is not of the form pkg.mod:Name (or: reference)"),
-        ("nowhere.mod:Name", "*'nowhere.mod:Name': there is no module 'nowhere'"),
+        ("nowhere.mod:Name", "*: there is no module 'nowhere', neither installed nor in /*"),
         ("mine.sub:Name", "*'mine.sub:Name': there is no module 'mine.sub'"),
         ("mine:Hold", "*'mine:Hold': mine has no 'Hold'; did you mean 'Holds'[?]"),
+        ("mine:Queue", "*mine has no 'Queue'; the subjects in it are: *BadDanger, *Stale, *"),
         ("mine:NoSubject", "*'mine:NoSubject' is not a Subject but a class 'NoSubject'; *"),
         ("mine:stand_in", "*'mine:stand_in' is not a Subject but a module; *"),
         ("mine:NeedsArguments", "*mine:NeedsArguments can't be made without arguments: Type*"),

@@ -44,6 +44,20 @@ def test_nothing_played_shows_nothing() -> None:
     assert lines[-1].text == "reaps (x)"
 
 
+def test_set_ups_that_a_subject_lacks_are_one_line() -> None:
+    lacks = {"a": "not claimed: the subject has no variant 'x'",
+             "b": "not claimed: the subject has no variant 'y'"}  # fmt: skip
+    skipped = [
+        record(outcome="not claimed", counts=Counts(), not_claimed={name: why})
+        for name, why in (*lacks.items(), ("c", "not claimed: reaps"))
+    ]
+    lines = list(summary({str(at): one for at, one in enumerate(skipped)}))
+    assert [line.text for line in lines if line.word == "not claimed"] == [
+        "2 scenarios about set-ups of a runtime (`variants`) that this subject does not offer",
+        "reaps (c)",
+    ]
+
+
 def test_broken_invariant_names_its_tests() -> None:
     lines = list(summary({"t::a": record(), "t::b": record(outcome="fail", broken=("V3",))}))
     assert lines[0].word == "BROKEN"

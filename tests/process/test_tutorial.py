@@ -50,6 +50,8 @@ def test_tutorial_comes_out_as_it_is_shown(
         result = pytester.runpytest_subprocess(*args)
         assert result.ret == code, result.stdout.str()
         assert_shown(result.outlines, shown)
+        # What is noted is in a failure's text already; it is not captured output besides.
+        assert "Captured leasecheck" not in result.stdout.str()
 
 
 def test_line_that_did_not_come_out_is_missed() -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -101,6 +102,20 @@ def test_the_index_tells_outcome_and_finding_of_each_script(page: str) -> None:
     assert "1 stale attempt, none landed; 1 interruption, 1 reconciliation" in index
     assert "1 of 2" in page
     assert "✗ broken" in page
+
+
+def test_what_landed_where_nothing_is_claimed_to_fence_is_told_and_is_no_alarm() -> None:
+    played = item(classic(refuses=False))
+    assert played.verdict is not None
+    noted = [replace(finding, severity="note") for finding in played.verdict.findings]
+    verdict = replace(played.verdict, findings=tuple(noted), outcome="pass")
+    page = html_page([replace(played, verdict=verdict)])
+    told = "1 landed where no fence is claimed"
+    assert f"1 stale attempt, {told}; 1 interruption, 1 reconciliation" in page
+    assert f"stale attempts came to nothing; {told}" in page
+    assert "alarm" not in page[page.index('aria-label="in numbers"') : page.index("Run-lease")]
+    broken = html_page([played])
+    assert '<div class="tile alarm"><b>0 of 1</b>stale attempts came to nothing</div>' in broken
 
 
 def test_a_tenure_is_a_bar_that_lapses_and_is_taken(page: str) -> None:

@@ -103,6 +103,23 @@ def test_an_action_that_led_to_nothing_is_shown_and_one_that_speaks_for_itself_i
     assert "── heal ─" in text
 
 
+def test_the_action_that_let_a_finding_come_about_stays_when_there_is_little_room() -> None:
+    s = Story()
+    s.spawn("A#1")
+    for _ in range(SHORT):
+        s.act("lock")
+    s.act("heal")
+    s.reads("A#1")
+    late = s.n
+    s.act("drain")
+    history, verdict = judged(s)
+    found = Finding("V6", "a late write", "it was late", "r1", "A#1", at=(late,))
+    text = short_timeline(history, replace(verdict, findings=(found,)))
+    assert "── heal ─" in text
+    assert "drain" not in text
+    assert "── lock" not in text
+
+
 @pytest.mark.parametrize("width", [40, 59, 60, 80, 100, 200])
 @pytest.mark.parametrize("draw", [timeline, short_timeline])
 @pytest.mark.parametrize("refuses", [True, False])

@@ -60,6 +60,22 @@ def test_file_that_is_no_history_exits_with_two_and_hides_no_fault(
     assert main(["show", str(tmp_path / "missing")]) == 2
 
 
+def test_the_folder_of_evidence_stands_for_the_history_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(tmp_path / "bad.d" / "history.jsonl", stale=True).parent
+    assert main(["judge", str(folder)]) == 1
+    assert f"{folder}: fail; " in capsys.readouterr().out
+    assert main(["show", str(folder)]) == 0
+    page = tmp_path / "page.html"
+    assert main(["report", str(folder), "-o", str(page)]) == 0
+    assert "bad.d</a>" in page.read_text()
+    (tmp_path / "empty").mkdir()
+    assert main(["show", str(tmp_path / "empty")]) == 2
+    missing = tmp_path / "empty" / "history.jsonl"
+    assert capsys.readouterr().err == f"{missing}: No such file or directory\n"
+
+
 def test_timeline_is_drawn_with_its_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
