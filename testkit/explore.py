@@ -304,8 +304,8 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
 
     `options` are attributes of `Races` (`most_workers=2`) or of `LaneOptions` (`clock="wall"`).
     Settings are Hypothesis's: `races(MySubject).settings = settings(max_examples=1_000)`, or a
-    profile. Unless they are set, Hypothesis does not shrink: it plays hundreds of scripts for that,
-    and what is found is shrunk by the kit, in fewer.
+    profile; `settings(case.settings, …)` keeps what is set here: that Hypothesis does not shrink
+    (it plays hundreds of scripts for that, the kit fewer), nor prints its own account of a script.
     """
     name = subject if isinstance(subject, str) else getattr(subject, "__name__", type(subject))
     own = {key: value for key, value in options.items() if key in ("most_workers", "confirms")}
@@ -316,7 +316,7 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
     machine: type[Races] = type(f"Races of {name}", (Races,), attributes)
     case: Any = machine.TestCase
     kept = [one for one in case.settings.phases if one not in (Phase.shrink, Phase.explain)]
-    case.settings = settings(case.settings, phases=kept)
+    case.settings = settings(case.settings, phases=kept, verbosity=Verbosity.quiet)
     case.tearDownClass = classmethod(lambda _cls: machine.close())  # the lane is no example's
     made: type[unittest.TestCase] = case
     return made

@@ -46,6 +46,7 @@ def test_a_race_is_shrunk_printed_and_remembered(consumer: pytest.Pytester) -> N
     result = consumer.runpytest_subprocess()  # with a seed Hypothesis keeps nothing
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*V1 a stale write landed: *", "*submit run-1*", "*drain*"])
+    result.stdout.no_fnmatch_line("*state.begin()*")  # what Hypothesis chose, unshrunk
     again = consumer.runpytest_subprocess("--hypothesis-show-statistics")
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines("*during reuse phase*")
