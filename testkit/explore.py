@@ -51,12 +51,7 @@ from .confirming import Judged, confirm
 from .errors import TOLD_IN_WORDS
 from .exploring import Explorer, smallest
 from .families import RUN
-from .found import (
-    Nondeterministic,
-    RaceFound,
-    Tally,
-    kind_of,
-)
+from .found import Nondeterministic, RaceFound, Tally, kind_of
 from .lane import Lane, LaneOptions
 from .possible import steps_of
 from .script import PROVIDER_FAULTS
@@ -99,10 +94,8 @@ class Races(Explorer, RuleBasedStateMachine):
     @rule(pick=_PICK, where=_WHERE, far=st.booleans(), twin=st.booleans())
     def overtake(self, pick: int, where: int, far: bool, twin: bool) -> None:
         """A worker is held at a point until another one holds its run, or is in the same danger."""
-        label = _one(self._some("held"), pick)
-        self.go(label, self._somewhere(where, label))
-        self.perform(acts.Expire())
-        shared = self._shared
+        label, shared = _one(self._some("held"), pick), self._shared
+        self.go_and_expire(label, where)
         other = self._come(twin_of=label if twin else "")
         self.go(other, shared.danger if far else shared.points.holding)
 
@@ -110,9 +103,18 @@ class Races(Explorer, RuleBasedStateMachine):
     @rule(pick=_PICK, where=_WHERE)
     def outlast(self, pick: int, where: int) -> None:
         """A worker is held at a point until another one has come and gone."""
-        label = _one(self._some("held"), pick)
+        self.go_and_expire(_one(self._some("held"), pick), where)
+        self.go(self._come(), None)
+
+    @precondition(lambda self: self._some("held") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE, then=st.integers(0, 40))
+    def meet_at_expiry(self, pick: int, where: int, then: int) -> None:
+        """A worker sleeps exactly one lease and goes on, and another one comes at that instant."""
+        label, points = _one(self._some("held"), pick), self._shared.targets
         self.go(label, self._somewhere(where, label))
-        self.perform(acts.Expire())
+        if label in self._some("working"):
+            self.sleep_one_lease(label)
+            self.go(label, points[then % len(points)] if points else None)
         self.go(self._come(), None)
 
     @precondition(lambda self: self._some("held") and self._free_label() is not None)
@@ -148,20 +150,11 @@ class Races(Explorer, RuleBasedStateMachine):
         points = self._shared.targets
         self.go(self._come(), None if far or not points else points[where % len(points)])
 
-    def _come(self, *, twin_of: str = "") -> str:
-        label = self._free_label()
-        assert label is not None
-        self.perform(acts.Duplicate(twin_of, label) if twin_of else acts.Spawn(label))
-        return label
-
     @precondition(lambda self: self._free_label() is not None)
     @rule(pick=_PICK)
     def double(self, pick: int) -> None:
         """A second process under a configured name that is taken."""
-        label = self._free_label()
-        assert label is not None
-        known = [one.label for one in self._all()]
-        self.perform(acts.Duplicate(_one(known, pick), label))
+        self._come(twin_of=_one([one.label for one in self._all()], pick))
 
     @precondition(lambda self: self._some("working"))
     @rule(pick=_PICK)
@@ -249,6 +242,13 @@ class Races(Explorer, RuleBasedStateMachine):
         """A run is submitted under an id that has been used; most refuse it."""
         self._submitted_again = True
         self.perform(acts.Submit(RUN))
+
+    @precondition(lambda self: not self._submitted_another and self._some("busy"))
+    @rule()
+    def submit_another(self) -> None:
+        """There is a second run."""
+        self._submitted_another = True
+        self.perform(acts.Submit(f"{RUN}-too"))
 
     @precondition(lambda self: "asks_approval" in self._claims and self._some("busy"))
     @rule()

@@ -69,7 +69,8 @@ class Explorer:
         self.actions: list[Action] = []
         self._texts: list[str] = []
         self.states: dict[str, str] = {}
-        self._locked = self._cancelled = self._submitted_again = False
+        self._locked = self._cancelled = False
+        self._submitted_again = self._submitted_another = False
         self._expired_last = False
         self._claims = frozenset(shared.lane.declaration.capabilities)
         self._effects = bool(shared.points.effects)
@@ -160,6 +161,23 @@ class Explorer:
     def go(self, worker: str, where: Pattern | None) -> None:
         """Let a worker go to a point, or as far as it comes."""
         self.perform(acts.Run(worker) if where is None else acts.Until(worker, where))
+
+    def go_and_expire(self, worker: str, where: int) -> None:
+        """A worker goes to a point of the map, and every lease expires."""
+        self.go(worker, self._somewhere(where, worker))
+        self.perform(acts.Expire())
+
+    def sleep_one_lease(self, worker: str) -> None:
+        """A worker is stopped for exactly one lease; no timer of its fires meanwhile."""
+        self.perform(acts.Stop(worker))
+        self.perform(acts.Advance(self._shared.lane.declaration.lease_ttl_ms))
+        self.perform(acts.Cont(worker))
+
+    def _come(self, *, twin_of: str = "") -> str:
+        label = self._free_label()
+        assert label is not None
+        self.perform(acts.Duplicate(twin_of, label) if twin_of else acts.Spawn(label))
+        return label
 
     def _free_label(self) -> str | None:
         used = self.states.keys()
