@@ -111,7 +111,7 @@ def _what(result: Result) -> Iterator[str]:
         yield (
             "A test counts only if its dangerous moment came about; the timeline tells what came"
             " about instead. Workers are held at the subject's `danger`; --leasecheck-points lists"
-            " where else they can be."
+            " where else they can be, --leasecheck-explain how the declaration was understood."
         )
     yield ""
     yield f"subject   {result.subject.label}"

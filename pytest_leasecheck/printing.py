@@ -181,8 +181,8 @@ def _print_points(settings: Settings, subject: Named, folder: Path) -> bool:
     for line in point_map(passed):
         print(printable(f"  {line}"))
     if not passed:
-        print("  none: it made no statement and asked for no effect. Did its work() find the run")
-        print("  that submit() enqueued? --leasecheck-explain shows what was committed.")
+        print("  none: it made no statement and asked for no effect. Did its work() open another")
+        print("  file than worker.db, or find no run? --leasecheck-explain shows what it did.")
         return _told_all(played)
     print("hold a worker at one of them with: until A POINT before (or: after);")
     print("without its number, a point is the next one of that name")

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from . import history as h
 from .declaration_check import names_of, unexplained
 from .declaration_json import declaration_from_json
 from .errors import Problem, SubjectError
+from .evidence_rows import leases_of
 from .ownership import fold
 from .subject import Declaration
 from .verdict import Act, Tenure
 
 _MOST_OF_A_VALUE: Final = 48
 _NS_A_MS: Final = 1_000_000
+_TIME: Final = "%Y-%m-%d %H:%M:%S"
 #: What the acts are called in a sentence; the others by their own names.
 _WORDS: Final[Mapping[str, str]] = {
     "submit": "enqueues",
@@ -57,7 +60,7 @@ def explain(history: h.History) -> str:
         who = _who(event)
         for place, text in enumerate(lines):
             rows.append((str(event.n), str(at_ms), who, text) if place == 0 else ("", "", "", text))
-    problems += unexplained(history, declaration)
+    problems += [*unexplained(history, declaration), *_over_at_once(history, declaration, tenures)]
     parts = [
         f"How a run of {header.subject or declaration.subject} was understood"
         f" (clock {header.clock}, attribution {header.attribution})",
@@ -78,6 +81,28 @@ def _understood(
     except SubjectError as error:
         return (), (), list(error.problems)
     return ownership.acts, ownership.tenures, []
+
+
+def _over_at_once(
+    history: h.History, declaration: Declaration, tenures: Sequence[Tenure]
+) -> Iterator[Problem]:
+    """Leases that were over when they were claimed, all of them: a wrong unit, or zone."""
+    try:
+        leases = leases_of(history, declaration)
+    except SubjectError:  # told as what could not be understood
+        return
+    claimed_ns = {event.n: event.at_ns for event in history.events if isinstance(event, h.Commit)}
+    claims = [
+        (expiry.at_ns, claimed_ns[tenure.since])
+        for tenure in tenures
+        if (expiry := leases.expiry(tenure.run_id, tenure.since)) is not None
+    ]
+    if claims and all(ends_ns < now_ns for ends_ns, now_ns in claims):
+        ends, now = (datetime.fromtimestamp(max(at_ns, 0) // 10**9, UTC) for at_ns in claims[0])
+        unit = declaration.runs.lease.unit
+        text = f"read with unit={unit!r} a lease that was claimed at {now:{_TIME}} ended at"
+        what = f"{text} {ends:{_TIME}} (UTC), before it began; is the `unit` another?"
+        yield Problem("runs.lease.expires_at", what)
 
 
 def _said(event: h.Event, acts: Sequence[Act]) -> Iterator[str]:

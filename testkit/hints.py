@@ -30,7 +30,8 @@ def hint_on(
     if not seen:
         return (
             f"{point!r} is the subject's `{name}`, and the worker passed no point on its way there:"
-            " did its work() find a run to claim? --leasecheck-explain shows a plain run"
+            " did its work() raise, open another file than worker.db, or find no run to claim?"
+            " --leasecheck-explain shows a plain run"
         )
     phase = "after" if name == "danger_after" else "before"
     place = _telling(seen, phase)

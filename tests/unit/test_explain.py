@@ -141,6 +141,21 @@ def test_what_the_declaration_does_not_explain_is_said() -> None:
     assert taken in lines, "a claim whose rows never count as held is seen at its end alone"
 
 
+@pytest.mark.parametrize(("unit", "told"), [("s", False), (None, False), ("ms", True)])
+def test_a_lease_that_was_over_when_it_began_has_a_wrong_unit(unit: str | None, told: bool) -> None:
+    lease = replace(DECLARATION.runs.lease, unit=unit)
+    declared = replace(DECLARATION, runs=replace(DECLARATION.runs, lease=lease))
+    made = plain()
+    header = replace(made.header, declaration=declaration_to_json(declared))
+    text = "\n".join(lines_of(h.History(header, made.events)))
+    wrong = (
+        "  runs.lease.expires_at: read with unit='ms' a lease that was claimed at 2023-11-14"
+        " 22:13:20 ended at 1970-01-20 16:13:20 (UTC), before it began; is the `unit` another?"
+    )
+    assert (wrong in text) is told
+    assert ("Not explained" in text) is told
+
+
 def test_a_commit_of_nobody_and_one_for_no_run() -> None:
     made = plain()
     stray = commit(20, 14_000, h.Change("results", (2,), {"job": None}, None), who="")

@@ -21,8 +21,8 @@ PASSED = (
         ("effect:* before", PASSED, 'like danger = "txn:commit#2 before"'),
         ("effect:* after", PASSED, 'like danger_after = "txn:commit#2 after"'),
         ("effect:* before", (*PASSED, "call:lib:charge#1 before"), '"call:lib:charge#1 before"'),
-        ("effect:* before", ("start#1 before",), "did its work() find a run to claim?"),
-        ("effect:* before", (), "did its work() find a run to claim?"),
+        ("effect:* before", ("start#1 before",), "worker.db, or find no run to claim?"),
+        ("effect:* before", (), "worker.db, or find no run to claim?"),
     ],
 )
 def test_a_place_that_is_declared_is_told_what_else_it_could_be(
