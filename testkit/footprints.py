@@ -122,12 +122,12 @@ class Growth(NamedTuple):
 
 
 class EdgeTake(NamedTuple):
-    """At the very instant of its expiry a lease counted as live, and as expired."""
+    """At the very instant of its expiry its holder wrote (`acted`), and it was taken."""
 
     n: int
     run_id: str
     loser: int
-    acted: int
+    acted: tuple[int, ...]
 
 
 class SkewTake(NamedTuple):

@@ -33,7 +33,7 @@ class Claim:
     ended_by: str = ""
     again_at: int = 0
     edge_ns: int = -1
-    edge_at: int = 0
+    edge_at: tuple[int, ...] = ()
     lapsed: bool = False
     woke: bool = False
     lengths_ns: list[int] = field(default_factory=list)

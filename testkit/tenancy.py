@@ -343,7 +343,8 @@ class Tenancy:
         elif claim.who == event.who and before.expiry is not None:
             judged = self._times.judged(event)
             if not expiry.live(judged) and not expiry.lapsed(judged):
-                claim.edge_ns, claim.edge_at = judged, event.n
+                before_it = claim.edge_at if claim.edge_ns == judged else ()
+                claim.edge_ns, claim.edge_at = judged, (*before_it, event.n)
         self.soonest = min((ends for ends, _claim in self.ends.values()), default=float("inf"))
 
     def _note_growth(self, event: Commit, run: Run, claim: Claim, length_ns: int) -> None:

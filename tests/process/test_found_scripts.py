@@ -35,6 +35,21 @@ RENEWAL_PREPARED_ANEW = """
     drain
 """
 
+#: An outcome is recorded at the very instant of the lease's expiry, and at it a rival takes over.
+OUTCOME_AT_THE_EXPIRY = """
+    submit r1
+    spawn A
+    until A txn:begin#6 before
+    stop A
+    advance 30s
+    cont A
+    until A txn:begin before
+    spawn B
+    run B
+    heal
+    drain
+"""
+
 
 @pytest.fixture
 def lane(tmp_path: Path):
@@ -53,3 +68,10 @@ def test_renewal_that_is_prepared_anew_has_not_looked_at_the_clock(lane):
     assert beats == [10 * 10**9], "it read its clock once, when it was due"
     verdict = judge(played.history)
     assert [one.title for one in verdict.findings if one.severity == "fault"] == []
+
+
+def test_an_outcome_recorded_at_the_very_expiry_does_not_say_that_the_lease_was_live(lane):
+    played = lane.play(parse_script(OUTCOME_AT_THE_EXPIRY), name="edge")
+    assert played.error is None
+    verdict = judge(played.history, requires=("take-over",))
+    assert verdict.outcome == "pass", verdict.findings
