@@ -352,15 +352,19 @@ class Actor:
     def drain(self, act: script.Drain) -> None:
         """New workers of new names, a TTL at a time, until nothing is left to do."""
         for number in range(1, act.most + 1):
-            if not unfinished_runs(self._declaration, self.stage.tables):
+            if not self._unfinished():
                 return
             worker = self._spawn(f"drain{number}", name=f"drain{number}", job="work")
             self.stage.move(worker, again=True)
-            if not unfinished_runs(self._declaration, self.stage.tables):
+            if not self._unfinished():
                 return
             if number < act.most:
                 self._advance(self._declaration.lease_ttl_ms + 1, "drain")
         self.stage.note(f"the drain did not converge within {act.most} workers")
+
+    def _unfinished(self) -> tuple[str, ...]:
+        now_ns = self.stage.now_ns()
+        return unfinished_runs(self._declaration, self.stage.tables, now_ns=now_ns)
 
 
 _ACTS: Final[dict[type, Callable[[Actor, Any], None]]] = {

@@ -10,9 +10,13 @@ from .subject import Declaration
 
 
 def unfinished_runs(
-    declaration: Declaration, tables: Mapping[str, Mapping[Key, Row]]
+    declaration: Declaration, tables: Mapping[str, Mapping[Key, Row]], *, now_ns: int
 ) -> tuple[str, ...]:
-    """The runs that are neither over nor waiting for a person, or that somebody still holds."""
+    """The runs that are neither over nor waiting for a person, or that somebody still holds.
+
+    A lease whose time is up holds no run that is over: many a lock is given back like that. A
+    run whose row is gone and whose lease stands was moved, and isn't over.
+    """
     reader = Reader(declaration)
     beats = index_beats(reader, tables)
     run_of = reader.run_of[declaration.runs.table]
@@ -21,11 +25,15 @@ def unfinished_runs(
         lease_of = reader.run_of[reader.lease_table]
         for row in tables.get(reader.lease_table, {}).values():
             leases.setdefault(lease_of(row), []).append(row)
+    found = [(run_of(row), [row]) for row in tables.get(declaration.runs.table, {}).values()]
+    if declaration.runs.gone:
+        known = {run_id for run_id, _row in found}
+        found += [(run_id, []) for run_id in leases if run_id not in known]
     open_runs = []
-    for row in tables.get(declaration.runs.table, {}).values():
-        run_id = run_of(row)
-        view = reader.view([row], leases.get(run_id, []), known=True, beats=beats)
-        if view.held or not (view.done or view.waiting):
+    for run_id, own in found:
+        view = reader.view(own, leases.get(run_id, []), known=True, beats=beats)
+        held = view.held and (view.expiry is None or view.expiry.live(now_ns) or not view.done)
+        if held or not (view.done or view.waiting):
             open_runs.append(str(run_id))
     return tuple(open_runs)
 

@@ -27,7 +27,7 @@ def at_the_end(given: Facts, history: History) -> Iterator[Finding]:
     for run in given.owned.runs.values():
         if not run.touched:
             continue
-        if run.view.done or not run.view.exists:
+        if run.view.done or not (run.view.exists or run.view.held):
             if not run.view.held and run.run_id in under_way and not cancelled(given, run.run_id):
                 yield _in_flight(given, run, under_way[run.run_id])
             if not run.view.done:

@@ -137,6 +137,10 @@ class Reader:
         self.separate: Final = self.lease_table != runs.table
         self.beat: Final = lease.expires_at if isinstance(lease.expires_at, Beat) else None
         self.tells_claims_apart: Final = bool(lease.token or lease.generation)
+        #: Whether the owner's column is the time itself: a renewal is then no new owner.
+        self._owned_by_time: Final = lease.owner is not None and lease.owner == (
+            lease.expires_at.column if isinstance(lease.expires_at, After) else lease.expires_at
+        )
         self.lease_columns: Final = _lease_columns(declaration)
         self.run_of: Final = _run_keys(declaration)
         self._terminal: Final = frozenset(runs.terminal)
@@ -154,21 +158,21 @@ class Reader:
         runs = self.declaration.runs
         row = next(iter(rows), None)
         status = row.get(runs.status) if row is not None and runs.status else None
+        candidates = reversed(list(leases if self.separate else rows))
+        lease = next((one for one in candidates if self._is_held(one)), None)
         done = (row is not None and status in self._terminal) or (
-            runs.gone and row is None and known
+            # a row that is gone while its lease stands was moved: some queues claim like that
+            runs.gone and row is None and known and lease is None
         )
-        for lease in reversed(list(leases if self.separate else rows)):
-            if self._is_held(lease):
-                break
-        else:
+        waiting = status in self._waiting and not done
+        if lease is None:
             return View(
-                row is not None, status, done, status in self._waiting and not done,
-                False, None, None, (), None, None,
+                row is not None, status, done, waiting, False, None, None, (), None, None
             )  # fmt: skip
         spec = runs.lease
         return View(
-            row is not None, status, done, status in self._waiting and not done, True,
-            lease.get(spec.owner) if spec.owner else None,
+            row is not None, status, done, waiting, True,
+            lease.get(spec.owner) if spec.owner and not self._owned_by_time else None,
             lease.get(spec.token) if spec.token else None,
             tuple(lease.get(column) for column in spec.generation),
             self.expiry(lease, beats), lease,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from . import footprints as facts
 from .history import Change, Value
-from .rows import read_time
+from .rows import View, read_time
 from .sentences import (
     Facts,
     acts_of,
@@ -199,9 +199,13 @@ def safety(given: Facts) -> Iterator[Finding]:
         yield Finding(
             "V5", title,
             f"{named(given, touch.who, touch.tenure, touch.run_id)} left run {touch.run_id!r}"
-            f" {after.status!r} at event {touch.n}, and its lease still names {after.owner!r}.",
+            f" {after.status!r} at event {touch.n}, and its lease {_stands(after)}.",
             touch.run_id, touch.who, (), (touch.n,),
         )  # fmt: skip
+
+
+def _stands(after: View) -> str:
+    return "still stands" if after.owner is None else f"still names {after.owner!r}"
 
 
 def _ended_by_its_expiry(touch: facts.Touch) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from .authors import condition_of, names_value
+from .authors import condition_of, names_run, names_value
 from .history import Statement
 from .ownership_state import Claim
 from .rows import Reader, View
@@ -39,8 +39,8 @@ class Sweeping:
         self._seen: Final[set[str | int]] = set()
         if runs.status is not None:
             self._held.setdefault(runs.status, self._seen)
-        #: Statuses in which a run rests: who ended or paused it may ask for them, and write.
-        self._rests: Final = {_text(value) for value in (*runs.terminal, *runs.waiting)}
+        #: Statuses in which a run is over: who ended it may ask for them, and write.
+        self._over: Final = {_text(value) for value in runs.terminal}
         self._status: Final = runs.status
 
     def note(self, view: View) -> None:
@@ -48,21 +48,31 @@ class Sweeping:
         if view.held and isinstance(view.status, str | int):
             self._seen.add(view.status)
 
-    def went_by_free(self, statements: Sequence[Statement], *, former: Iterable[Claim]) -> bool:
-        """Whether all that a transaction changed of runs and leases, it asked to be free.
+    def went_by_free(
+        self,
+        statements: Sequence[Statement],
+        *,
+        former: Sequence[Claim],
+        others: Iterable[str] = (),
+    ) -> bool:
+        """Whether all that a transaction changed of a run and its lease, it asked to be free.
 
         A read that asked counts for the writes that follow it. `former`: the author's own
-        tenures; a statement that goes by one of them is no sweep.
+        tenures of the run; a statement that goes by one of them is no sweep. `others`: its other
+        runs; what names one of them, and not this one, is about that.
         """
-        claims = tuple(former)
         looked = wrote = False
+        own = former[0].run_id if former else ""
+        elsewhere = tuple(run_id for run_id in others if run_id != own)
         for one in statements:
             if one.table.lower() not in self._tables or one.rows == 0:
+                continue
+            if not names_run(one, own) and any(names_run(one, run_id) for run_id in elsewhere):
                 continue
             asks = self._asks(one)
             if one.rows is None:
                 looked = looked or asks
-            elif self._goes_by(one.sql, claims) or not (asks or looked):
+            elif self._goes_by(one.sql, former) or not (asks or looked):
                 return False
             else:
                 wrote = True
@@ -93,7 +103,7 @@ class Sweeping:
         """Whether a condition asks for values of a column under which no row is a lease."""
         held = {_text(value) for value in values}
         if not clears and column == self._status:
-            held |= self._rests
+            held |= self._over
         name = rf"\b{re.escape(column)}\b[\"`\]]?\s*"
         flags = re.IGNORECASE
         asked = re.findall(rf"{name}(?:==?|IS)\s*({_LITERAL})", where, flags)

@@ -76,7 +76,7 @@ class Tenancy:
             if self._coarse and holder is not None and self._beats(run, before, changes):
                 author = Author("mine", holder, "")
             case = self._case(event, run, changes, before, author, reaper, beating)
-            if case.role == "stale" and self._swept(event, run, case, author, landed):
+            if case.role == "stale" and self._as_anybody(event, run, case, author, landed):
                 author = Author("foreign", None, "")
                 case = case._replace(role="foreign")
             if self._is_late_outcome(run, before, changes, author):
@@ -141,18 +141,22 @@ class Tenancy:
             writes=writes,
         )
 
-    def _swept(
+    def _as_anybody(
         self, event: Commit, run: Run, case: Case, author: Author, landed: Sequence[facts.Ask]
     ) -> bool:
-        """Whether a past holder met a free run as anybody would: in a poll, or as a janitor."""
+        """Whether a past holder met a run as a janitor would, or a free one as any poll does."""
         expiry = case.before.expiry
         free = run.current is None or (expiry is not None and case.lapsed)
-        if not free or author.why or case.claims or case.renews:
+        if author.why or case.claims or case.renews:
             return False
+        if case.reaper or not free:
+            return case.reaper
         if any(ask.run_id == run.run_id and ask.event.who == event.who for ask in landed):
             return False
         return self._sweeping.went_by_free(
-            self._times.statements(event), former=run.by_who.get(event.who, ())
+            self._times.statements(event),
+            former=run.by_who.get(event.who, ()),
+            others={claim.run_id for claim in self.claims if claim.who == event.who},
         )
 
     def _beats(self, run: Run, before: View, changes: Sequence[Change]) -> bool:

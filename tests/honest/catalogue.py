@@ -266,6 +266,43 @@ POLLS: Final = (
         "does not look, and does it again",
         "V5", "a lease outlived its run's end",
     ),
+    Honest(
+        "claimed by moving",
+        "a job whose row moves from one table into another at its claim, and back",
+        "programs_polls:Moving",
+        "submit a; spawn A; until A working; expire; spawn B; until B working; run A; run B; drain",
+        ("take-over by B", "stale attempt by A", "finish by B"),
+        "stores its result with no guard",
+        *_STALE,
+    ),
+    Honest(
+        "nothing but a time",
+        "a lease that is nothing but its time, renewed by moving it",
+        "programs_polls:Timed",
+        "submit a; spawn A; until A working; expire; spawn B; until B working; run A; run B; drain",
+        ("renewal by B", "take-over by B", "stale attempt by A"),
+        "compares no time",
+        *_STALE,
+    ),
+    Honest(
+        "wakes who waits",
+        "a worker that lost its job, ends another, and wakes the first, which waits for that",
+        "programs_polls:Waking",
+        "submit a; spawn A to wakes; until A working; expire; spawn B to waits; run B; run A;"
+        " drain",
+        ("take-over by B", "stale attempt by A"),
+        "wakes it in any case, as if it had it",
+        *_STALE,
+    ),
+    Honest(
+        "relays for others",
+        "a worker that lost its job, and whose next poll sends what others have stored",
+        "programs_polls:Relaying",
+        "submit a; spawn A; until A working; expire; spawn B; until B ended; run A; run B; drain",
+        ("take-over by B", "stale attempt by A"),
+        "stores its own word as well",
+        *_STALE,
+    ),
 )  # fmt: skip
 
 STEPS: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_leasecheck.testkit.subject import Lease, RunTable
@@ -173,3 +174,142 @@ class Locks(Leases):
             queue.sql.execute("UPDATE locks SET until = ? WHERE job_id = ?", (now, claim.run_id))
         queue.sql.execute("COMMIT")
         return bool(mine)
+
+
+class Moving(Leases):
+    """A claim moves a job's row from one table into another, and giving back moves it back."""
+
+    runs = RunTable(
+        "ready", id="id", gone=True,
+        lease=Lease(table="taken", run="id", owner="owner", expires_at="until", token="fence"),
+    )  # fmt: skip
+
+    def prepare(self, db: Path) -> None:
+        super().prepare(db)
+        connect(db).executescript(
+            "CREATE TABLE ready (id TEXT PRIMARY KEY, fence INTEGER);"
+            "CREATE TABLE taken (id TEXT PRIMARY KEY, fence INTEGER, owner TEXT, until INTEGER)"
+        )
+
+    def submit(self, db: Path, run_id: str) -> None:
+        connect(db).execute("INSERT INTO ready VALUES (?, 0)", (run_id,))
+
+    def work(self, worker: Worker) -> object:
+        queue = self.queue(worker)
+        now = queue.now()
+        queue.sql.execute("BEGIN IMMEDIATE")
+        queue.sql.execute("INSERT INTO ready SELECT id, fence FROM taken WHERE until < ?", (now,))
+        queue.sql.execute("DELETE FROM taken WHERE until < ?", (now,))
+        row = queue.sql.execute("DELETE FROM ready RETURNING id, fence + 1").fetchone()
+        if row is not None:
+            values = (*row, queue.owner, now + self.lease_ttl_ms)
+            queue.sql.execute("INSERT INTO taken VALUES (?, ?, ?, ?)", values)
+        queue.sql.execute("COMMIT")
+        if row is None:
+            return "nothing to do"
+        worker.point("working")
+        queue.sql.execute("BEGIN IMMEDIATE")
+        done = queue.sql.execute(
+            "DELETE FROM taken WHERE id = ? AND fence = ? AND until > ?", (*row, queue.now())
+        ).rowcount
+        if done or queue.guilty:
+            queue.store(Claim(row[0], queue.owner, row[1]), "result", guarded=False)
+        queue.sql.execute("COMMIT")
+        return done
+
+
+class Timed(Leases):
+    """A lease is nothing but its time: who compares it has the job, and renews by moving it."""
+
+    runs = RunTable(
+        "jobs", id="id", status="status", terminal={"done", "failed", "cancelled"},
+        lease=Lease(owner="expires", expires_at="expires", unit="ms"),
+    )  # fmt: skip
+
+    def work(self, worker: Worker) -> object:
+        queue = self.queue(worker)
+        now = queue.now()
+        row = queue.sql.execute(
+            "UPDATE jobs SET expires = ? WHERE id = (SELECT id FROM jobs WHERE status = 'queued'"
+            " AND (expires IS NULL OR expires < ?) LIMIT 1) RETURNING id, expires",
+            (now + self.lease_ttl_ms, now),
+        ).fetchone()
+        if row is None:
+            return "nothing to do"
+        row = self._renew(queue, *row)
+        worker.point("working")
+        return row is not None and self._renew(queue, *row, ends=True) is not None
+
+    def _renew(
+        self, queue: Queue, run_id: str, until: int, *, ends: bool = False
+    ) -> tuple[str, int] | None:
+        guard = " AND expires = ? AND expires > ?" if not queue.guilty else " AND (1 OR ? < ?)"
+        found = queue.sql.execute(
+            f"UPDATE jobs SET expires = ?, status = ? WHERE id = ?{guard} RETURNING id, expires",
+            (
+                None if ends else queue.now() + self.lease_ttl_ms + 1,
+                "done" if ends else "queued", run_id, until, queue.now(),
+            ),
+        ).fetchone()  # fmt: skip
+        return None if found is None else (found[0], found[1])
+
+
+class Waking(Leases):
+    """A job starts another and waits; who ends that one wakes it."""
+
+    runs = replace(Leases.runs, waiting={"waiting"})
+
+    def waits(self, worker: Worker) -> str:
+        """Starts another job, and waits."""
+        queue, claim = self.claimed(worker)
+        queue.sql.execute("BEGIN IMMEDIATE")
+        queue.sql.execute("INSERT INTO jobs VALUES ('b', 'queued', NULL, 0, NULL, '')")
+        queue.sql.execute(
+            f"UPDATE jobs SET status = 'waiting', {_FREED}"
+            " WHERE id = ? AND owner = ? AND fence = ?",
+            claim,
+        )
+        queue.sql.execute("COMMIT")
+        return "waits"
+
+    def wakes(self, worker: Worker) -> str:
+        """Loses its job, ends the one that was started, and wakes the one that waits for it.
+
+        The guilty one wakes it in any case, when it has lost it.
+        """
+        queue, claim = self.claimed(worker)
+        worker.point("working")
+        queue.finish(claim)
+        if queue.guilty:
+            queue.sql.execute("UPDATE jobs SET status = 'queued' WHERE id = ?", claim[:1])
+        other = queue.claim()
+        assert other is not None
+        queue.sql.execute("BEGIN IMMEDIATE")
+        if queue.finish(other):
+            queue.sql.execute(
+                "UPDATE jobs SET status = 'queued' WHERE id = ? AND status = 'waiting'", claim[:1]
+            )
+        queue.sql.execute("COMMIT")
+        return "woken"
+
+
+class Relaying(Leases):
+    """What a job has to say is stored with its end; any worker's next poll sends that."""
+
+    reapers = (f"{__name__}:relay",)
+
+    def work(self, worker: Worker) -> object:
+        queue, claim = self.claimed(worker)
+        worker.point("working")
+        queue.write(claim)
+        worker.point("ended")
+        if queue.guilty:
+            queue.store(claim, "mine", part="late", guarded=False)
+        return relay(queue)
+
+
+def relay(queue: Queue) -> int:
+    """Send what was not sent, whoever's it is."""
+    rows = queue.sql.execute("SELECT rowid FROM results WHERE part = ''").fetchall()
+    queue.sql.executemany("UPDATE results SET part = 'sent' WHERE rowid = ?", rows)
+    return len(rows)

@@ -29,11 +29,11 @@ RUNS = RunTable(
 MINE = Claim("r1", 1, "A#1", "main", "A", 7, ("A", 7, ()), 5)
 
 
-def swept(*texts, runs=RUNS, held=()):
+def swept(*texts, runs=RUNS, held=(), others=()):
     sweeping = Sweeping(Reader(replace(PLAIN, runs=runs)))
     for status in held:
         sweeping.note(ABSENT._replace(exists=True, held=True, status=status))
-    return sweeping.went_by_free([stated(text) for text in texts], former=[MINE])
+    return sweeping.went_by_free([stated(text) for text in texts], former=[MINE], others=others)
 
 
 def stated(text, rows=1):
@@ -47,6 +47,7 @@ def stated(text, rows=1):
     [
         "status = 'queued'",
         "status IN ('queued', 'retry') AND tries > 2",
+        "status = 'asks'",
         "worker IS NULL",
         "\"worker\" = ''",
         "status = 'running' AND beat < 970",
@@ -70,7 +71,6 @@ def test_who_asks_for_what_is_free_is_no_holder(condition):
         "UPDATE jobs SET note = 'x' WHERE status = 'running'",
         "UPDATE jobs SET note = 'x' WHERE status IN ('queued', 'running')",
         "UPDATE jobs SET note = 'x' WHERE status = 'done'",  # who ended it may add to it
-        "UPDATE jobs SET note = 'x' WHERE status = 'asks'",
         "UPDATE jobs SET note = 'x' WHERE beat > 970",
         "UPDATE jobs SET note = 'x' WHERE 970 < beat",
         "UPDATE jobs SET note = 'x' WHERE beat <> 970",
@@ -97,6 +97,16 @@ def test_a_look_counts_for_the_writes_after_it():
 def test_each_write_has_to_ask():
     free, own = "UPDATE jobs SET x = 1 WHERE worker IS NULL", "UPDATE jobs SET x = 1 WHERE id = 'r'"
     assert not swept(free, own)
+
+
+def test_what_it_does_to_another_run_of_its_own_is_about_that():
+    child, parent = (
+        "UPDATE jobs SET status = 'done' WHERE id = 'r1.b' AND fence = 9",
+        "UPDATE jobs SET status = 'queued' WHERE id = 'r1' AND status = 'asks'",
+    )
+    assert swept(child, parent, others=["r1", "r1.b"])
+    assert not swept(child, parent)
+    assert not swept(child, others=["r1", "r1.b"])
 
 
 def test_where_an_owner_alone_says_what_is_held_statuses_are_learned():
