@@ -29,7 +29,6 @@ import os
 import tempfile
 import unittest
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,7 +50,7 @@ from .confirming import Judged, confirm
 from .errors import TOLD_IN_WORDS
 from .exploring import Explorer, smallest
 from .families import RUN
-from .found import Nondeterministic, RaceFound, Tally, kind_of
+from .found import Explored, Nondeterministic, RaceFound, Tally, kind_of
 from .lane import Lane, LaneOptions
 from .possible import steps_of
 from .script import PROVIDER_FAULTS
@@ -206,6 +205,13 @@ class Races(Explorer, RuleBasedStateMachine):
         """Time passes, half a lease at a time; timers fire."""
         self.perform(acts.Advance(share * self._shared.lane.declaration.lease_ttl_ms // 2))
 
+    @precondition(lambda self: self._bears_skew_ms and self._some("working"))
+    @rule(pick=_PICK, behind=st.booleans())
+    def skew(self, pick: int, behind: bool) -> None:
+        """A worker's clock is off by as much as the subject bears."""
+        off = -self._bears_skew_ms if behind else self._bears_skew_ms
+        self.perform(acts.Skew(_one(self._some("working"), pick), off))
+
     @precondition(lambda self: self._effects)
     @rule(fault=st.sampled_from(_FAULTS))
     def spoil(self, fault: str) -> None:
@@ -320,16 +326,6 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
     case.tearDownClass = classmethod(lambda _cls: machine.close())  # the lane is no example's
     made: type[unittest.TestCase] = case
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class Explored:
-    """What came of an exploration: a shrunk failure, a subject that is unsteady, or neither."""
-
-    tally: Tally
-    seed: int
-    found: Judged | None = None
-    unsteady: str = ""
 
 
 def explore(

@@ -74,6 +74,7 @@ class Explorer:
         self._expired_last = False
         self._claims = frozenset(shared.lane.declaration.capabilities)
         self._effects = bool(shared.points.effects)
+        self._bears_skew_ms = shared.lane.declaration.bears_skew_ms
         self.stage: Stage = shared.lane.open_stage(name="explored")
 
     @classmethod

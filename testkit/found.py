@@ -70,6 +70,16 @@ class Tally:
         self.notes |= {one.title for one in judged.verdict.findings if one.severity == "note"}
 
 
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What came of an exploration: a shrunk failure, a subject that is unsteady, or neither."""
+
+    tally: Tally
+    seed: int
+    found: Judged | None = None
+    unsteady: str = ""
+
+
 def parse_actions(what: Action | str) -> tuple[Action, ...]:
     """The actions of a text, one by one: a worker may have been spawned before it."""
     if not isinstance(what, str):
