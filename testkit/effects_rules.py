@@ -186,16 +186,28 @@ def ran_twice(given: Facts) -> Iterator[Finding]:
         if not asked.key and not same_request and earlier.ask.tenure == item.ask.tenure:
             continue  # two steps of one execution may well do the same thing
         how = f"key {asked.key!r}" if asked.key else "no idempotency key"
-        other = earlier.ask.event.who
         text = (
             f"the provider carried out effect {asked.name!r} of run {item.ask.run_id!r} for"
             f" {_asker(given, earlier.ask)} at event {earlier.event.n} and again for"
             f" {_asker(given, item.ask)} at event {item.event.n} ({how})"
         )
         text += ": the network delivered one request twice." if same_request else "."
-        victims = (other,) if other != item.event.who else ()
-        yield Finding("V4", "the effect ran twice", text, item.ask.run_id or "", item.event.who,
+        culprit, victims = _to_blame(
+            (earlier.event.who, item.event.who), stale=(earlier.over, item.over)
+        )
+        yield Finding("V4", "the effect ran twice", text, item.ask.run_id or "", culprit,
                       victims, (earlier.event.n, item.event.n))  # fmt: skip
+
+
+def _to_blame(askers: tuple[str, str], *, stale: tuple[bool, bool]) -> tuple[str, tuple[str, ...]]:
+    """The culprit of two that did the same, and the victims.
+
+    Who came second, unless the first one's tenure was over: the rightful one can't know of that.
+    """
+    first, second = askers
+    if stale == (True, False):
+        first, second = second, first
+    return second, (first,) if first != second else ()
 
 
 def _asker(given: Facts, ask: facts.Ask) -> str:
@@ -277,11 +289,14 @@ def one_per_key(given: Facts) -> Iterator[Finding]:
             continue
         earlier = first.setdefault(key, item)
         if earlier is not item:
+            culprit, victims = _to_blame(
+                (earlier.event.who, item.event.who), stale=(earlier.over, item.over)
+            )
             yield Finding(
                 "V9", "one key, two effects",
                 f"key {key!r} was accepted for {earlier.event.who} at event {earlier.event.n} and"
                 f" again for {item.event.who} at event {item.event.n}.",
-                item.ask.run_id or "", item.event.who, (), (earlier.event.n, item.event.n),
+                item.ask.run_id or "", culprit, victims, (earlier.event.n, item.event.n),
             )  # fmt: skip
     yield from _rows_per_key(given)
 
@@ -290,7 +305,7 @@ def _rows_per_key(given: Facts) -> Iterator[Finding]:
     spec = given.declaration.effects
     if spec is None or spec.key is None:
         return
-    rows: dict[object, tuple[object, str, int]] = {}
+    rows: dict[object, tuple[object, facts.Touch]] = {}
     for touch in given.owned.touches:
         for change in touch.changes:
             if change.table != spec.table or change.new is None or change.old is not None:
@@ -298,14 +313,21 @@ def _rows_per_key(given: Facts) -> Iterator[Finding]:
             key = change.new.get(spec.key)
             if key is None:
                 continue
-            earlier = rows.setdefault(key, (change.key, touch.who, touch.n))
-            if earlier[0] != change.key:
+            row, earlier = rows.setdefault(key, (change.key, touch))
+            if row != change.key:
+                culprit, victims = _to_blame(
+                    (earlier.who, touch.who), stale=(_is_stale(earlier), _is_stale(touch))
+                )
                 yield Finding(
                     "V9", "one key, two effects",
                     f"{touch.who} stored a second effect under key {key!r} at event {touch.n};"
-                    f" {earlier[1]} had stored the first at event {earlier[2]}.",
-                    touch.run_id, touch.who, (), (earlier[2], touch.n),
+                    f" {earlier.who} had stored the first at event {earlier.n}.",
+                    touch.run_id, culprit, victims, (earlier.n, touch.n),
                 )  # fmt: skip
+
+
+def _is_stale(touch: facts.Touch) -> bool:
+    return any(kind.startswith("stale-") for kind in touch.kinds)
 
 
 def reconciliations(given: Facts) -> Iterator[Finding]:

@@ -231,7 +231,7 @@ class Tenancy:
     ) -> None:
         after, holder = run.view, run.current
         last = kinds[-1] if kinds else ""
-        claimed = last in ("acquire", "steal")
+        claimed = last in ("acquire", "steal") and after.held  # a lease may be stolen to release it
         if claimed or (after.held and not after.done and before.identity != after.identity):
             stolen = last != "acquire"
             who = self._worker_of(event, before, after)
