@@ -128,6 +128,13 @@ class Races(Explorer, RuleBasedStateMachine):
         other = self._come()
         self.go(other, None if far else self._somewhere(then, other))
 
+    @precondition(lambda self: self._some("held") and self._free_label() is not None)
+    @rule(pick=_PICK, where=_WHERE, locked=st.booleans())
+    def outwait(self, pick: int, where: int, locked: bool) -> None:
+        """A worker is in a call for two leases, its beats going; then another one comes."""
+        self.wait_in_a_call(_one(self._some("held"), pick), where, locked=locked)
+        self.go(self._come(), None)
+
     @precondition(lambda self: self._some("movable") and len(self._some("working")) > 1)
     @rule(pick=_PICK)
     def run_on(self, pick: int) -> None:
@@ -324,8 +331,7 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
     kept = [one for one in case.settings.phases if one not in (Phase.shrink, Phase.explain)]
     case.settings = settings(case.settings, phases=kept, verbosity=Verbosity.quiet)
     case.tearDownClass = classmethod(lambda _cls: machine.close())  # the lane is no example's
-    made: type[unittest.TestCase] = case
-    return made
+    return case  # type: ignore[no-any-return]  # Hypothesis's own kind of TestCase
 
 
 def explore(

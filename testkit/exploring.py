@@ -168,6 +168,17 @@ class Explorer:
         self.go(worker, self._somewhere(where, worker))
         self.perform(acts.Expire())
 
+    def wait_in_a_call(self, worker: str, where: int, *, locked: bool) -> None:
+        """A worker is held while time passes, half a lease at a time, and its timers fire.
+
+        `locked`: in the first half somebody else has the write lock.
+        """
+        self.go(worker, self._somewhere(where, worker))
+        half = acts.Advance(self._shared.lane.declaration.lease_ttl_ms // 2)
+        first: list[Action] = [acts.Lock(), half, acts.Unlock()] if locked else [half]
+        for action in (*first, half, half, half):
+            self.perform(action)
+
     def sleep_one_lease(self, worker: str) -> None:
         """A worker is stopped for exactly one lease; no timer of its fires meanwhile."""
         self.perform(acts.Stop(worker))
