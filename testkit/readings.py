@@ -30,6 +30,8 @@ class Readings:
         self._by_process: dict[str, ClockRead] = {}
         self._commits: dict[tuple[str, str], int] = {}
         self._began: dict[tuple[str, str], int] = {}
+        #: The event at which a thread's last transaction began, by its point.
+        self._opened: dict[tuple[str, str], int] = {}
         self._statements: dict[tuple[str, str], list[Statement]] = {}
         #: The last reading before the first write of a transaction under way.
         self._guards: dict[tuple[str, str], ClockRead | None] = {}
@@ -44,6 +46,8 @@ class Readings:
     def begins(self, event: Passed) -> None:
         """A thread is about to do something with the database, perhaps for the first time."""
         self._began.setdefault((event.who, event.thread), event.at_ns)
+        if event.point == "txn:begin":
+            self._opened[event.who, event.thread] = event.n
 
     def stated(self, event: Statement) -> None:
         """A statement of a transaction finished."""
@@ -73,6 +77,11 @@ class Readings:
         """What the transaction of a commit did, as far as it was seen."""
         done = self._statements.get((event.who, event.thread), ())
         return [one for one in done if one.connection == event.connection and one.txn == event.txn]
+
+    def went_by(self, event: Commit) -> list[Statement]:
+        """The same without reads of which it isn't sure that the transaction had begun by then."""
+        opened = self._opened.get((event.who, event.thread), event.n)
+        return [one for one in self.statements(event) if one.rows is not None or one.n > opened]
 
     def last_read(self, who: str, thread: str) -> ClockRead | None:
         """What that thread read last, else its process."""

@@ -154,7 +154,7 @@ class Tenancy:
         if any(ask.run_id == run.run_id and ask.event.who == event.who for ask in landed):
             return False
         return self._sweeping.went_by_free(
-            self._times.statements(event),
+            self._times.went_by(event),
             former=run.by_who.get(event.who, ()),
             others={claim.run_id for claim in self.claims if claim.who == event.who},
         )

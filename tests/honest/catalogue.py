@@ -202,6 +202,17 @@ POLLS: Final = (
         " run A; run B; drain",
     ),
     Honest(
+        "poll reads, then buries",
+        "a worker that lost its job, and whose next poll reads what has expired and gives it up by"
+        " name, in one transaction",
+        _POLLS,
+        "submit a; spawn A to reads_then_buries; until A working; expire; spawn B; until B working;"
+        " kill B; expire; run A; drain",
+        ("take-over by B", "stale attempt by A", "reap by A"),
+        "reads before its transaction has begun",
+        *_STALE,
+    ),
+    Honest(
         "poll ages",
         "a worker that lost its job, and whose next poll marks what waits",
         _POLLS,

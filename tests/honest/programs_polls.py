@@ -27,6 +27,26 @@ class Polls(Leases):
             queue.now() if not queue.guilty else 2**60,
         )  # fmt: skip
 
+    def reads_then_buries(self, worker: Worker) -> str:
+        """Its next poll reads what has expired and gives that up by name, in one transaction.
+
+        The guilty one has read before its transaction began.
+        """
+        queue, claim = self.claimed(worker)
+        worker.point("working")
+        queue.write(claim)
+        if not queue.guilty:
+            queue.sql.execute("BEGIN IMMEDIATE")
+        rows = queue.sql.execute(
+            "SELECT id FROM jobs WHERE fence >= 2 AND expires < ?", (queue.now(),)
+        ).fetchall()
+        if queue.guilty:
+            queue.sql.execute("BEGIN IMMEDIATE")
+        sql = f"UPDATE jobs SET status = 'failed', {_FREED} WHERE id = ?"
+        queue.sql.executemany(sql, rows)
+        queue.sql.execute("COMMIT")
+        return str(len(rows))
+
     def ages(self, worker: Worker) -> str:
         """Its next poll marks what waits; the guilty one still marks what it takes for its own."""
         queue, claim = self.claimed(worker)
