@@ -20,6 +20,9 @@ from .worker import Life
 #: How often time may fire a timer within one `advance` before we call it a runaway.
 _MOST_TIMERS: Final = 10_000
 
+#: Submits, cancels and approves, each time in a process of its own.
+_OPERATOR: Final = "operator"
+
 #: The clock page holds signed 64-bit nanoseconds.
 _LATEST_NS: Final = 2**63 - 1
 
@@ -236,7 +239,7 @@ class Actor:
                 stage.pass_time(left_ns / 1e6 + 1)
             return
         for _ in range(_MOST_TIMERS):
-            due = self._next_timer()
+            due = processes.next_timer(stage.everyone)
             if due is None or due[0] > target:
                 self._set_clock(target, why)
                 return
@@ -247,20 +250,8 @@ class Actor:
             else:
                 worker.fire(thread, armed=worker.holds)
             stage.settle(worker)
+            self._dismiss(worker)
         raise StageError(f"{_MOST_TIMERS} timers fired within one '{why}': a runaway loop?")
-
-    def _next_timer(self) -> tuple[int, WorkerProcess, int] | None:
-        timers = [
-            (until, index, thread)
-            for index, worker in enumerate(self.stage.everyone)
-            if not worker.stopped and not worker.ended and worker.settlement
-            for thread, _name, wait, until, _got in worker.settlement[2]
-            if wait in ("time", "lock")
-        ]
-        if not timers:
-            return None
-        until, index, thread = min(timers)
-        return until, self.stage.everyone[index], thread
 
     def skew(self, act: script.Skew) -> None:
         """Let a worker's clock run ahead or behind."""
@@ -272,7 +263,7 @@ class Actor:
     def operate(self, act: script.Submit | script.Cancel | script.Approve) -> None:
         """The operator's doing, in a process of its own."""
         worker = self._spawn(
-            "operator", name="operator", job=type(act).__name__.lower(), argument=act.run_id
+            _OPERATOR, name=_OPERATOR, job=type(act).__name__.lower(), argument=act.run_id
         )
         self.stage.move(worker, again=True)
         if worker.ended or processes.error_of(worker):
@@ -281,6 +272,15 @@ class Actor:
                 f"the subject's {worker.life.job}() {how}", worker=worker.who, log=worker.life.log
             )
         if not any(r.wait == "lock" for r in worker.rests.values()):
+            self._end(worker, "returned")
+
+    def _dismiss(self, worker: WorkerProcess) -> None:
+        """An operator who had to wait has got what he came for, or an error: his process ends.
+
+        It would keep what a failed job left open, a transaction with the write lock, say.
+        """
+        waits = [rest.wait for rest in worker.rests.values()]
+        if worker.label == _OPERATOR and not worker.ended and waits == ["returned"]:
             self._end(worker, "returned")
 
     def lock(self, act: script.Lock) -> None:
@@ -346,6 +346,7 @@ class Actor:
                 if not worker.ended:
                     stage.settle(worker)
                     stage.move(worker)
+                    self._dismiss(worker)
             if not movable:
                 return
 

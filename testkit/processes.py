@@ -194,6 +194,21 @@ def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:
     return [worker for worker in workers if not worker.ended]
 
 
+def next_timer(workers: Sequence[WorkerProcess]) -> tuple[int, WorkerProcess, int] | None:
+    """The earliest timed wait of them all: until when (ns), whose, and of which thread."""
+    timers = [
+        (until, index, thread)
+        for index, worker in enumerate(workers)
+        if not worker.stopped and not worker.ended and worker.settlement
+        for thread, _name, wait, until, _got in worker.settlement[2]
+        if wait in ("time", "lock")
+    ]
+    if not timers:
+        return None
+    until, index, thread = min(timers)
+    return until, workers[index], thread
+
+
 def stop(worker: WorkerProcess) -> bool:
     """SIGSTOP, confirmed. False when it turned out to be dead."""
     os.kill(worker.pid, signal.SIGSTOP)
