@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -18,6 +18,10 @@ from .tally import Record, to_properties
 from .testkit.errors import LeasecheckError
 from .testkit.scenario import Scenario
 from .testkit.verdict import Counts, Outcome
+
+if TYPE_CHECKING:
+    from .subjects import Named
+    from .testkit.soak import Soaked
 
 SOAK: Final = "soak"
 PROPERTY: Final = "leasecheck.soaked"
@@ -93,22 +97,7 @@ class SoakItem(ScenarioItem):
         finally:
             self.user_properties.append((PROPERTY, str(soaked)))
             lanes.close()
-        counts = Counts(
-            scripts=soaked.rounds,
-            runs=soaked.runs,
-            stale_attempts=soaked.stale_attempts,
-            interruptions=soaked.interruptions,
-            reconciliations=soaked.reconciliations,
-        )
-        notes = tuple(sorted(soaked.notes))
-        record = Record(
-            subject.label,
-            "pass",
-            counts,
-            refused=soaked.refused,
-            notes=notes,
-            not_claimed=not_judged(subject),
-        )
+        record = _record(subject, soaked)
         if not soaked.failed:
             shown = bool(soaked.stale_attempts or soaked.interruptions)
             outcome: Outcome = "pass" if shown else "inconclusive"
@@ -123,10 +112,29 @@ class SoakItem(ScenarioItem):
         player = Player(lanes, runtime.evidence, config=self.config, keep=True)
         result = player.keep(result)
         self.user_properties += to_properties(
-            replace(result.record, counts=counts, refused=soaked.refused)
+            replace(result.record, counts=record.counts, refused=record.refused)
         )
         self.add_report_section(
             "call", "soak", f"{soaked}\nWhere signals met the workers does not replay; the saved"
             " history is the evidence: python -m pytest_leasecheck judge|show FILE"
         )  # fmt: skip
         raise Unproven(result, base=self.config.invocation_params.dir)
+
+
+def _record(subject: Named, soaked: Soaked) -> Record:
+    """What a soak that found nothing adds to the summary."""
+    counts = Counts(
+        scripts=soaked.rounds,
+        runs=soaked.runs,
+        stale_attempts=soaked.stale_attempts,
+        interruptions=soaked.interruptions,
+        reconciliations=soaked.reconciliations,
+    )
+    return Record(
+        subject.label,
+        "pass",
+        counts,
+        refused=soaked.refused,
+        notes=tuple(sorted(soaked.notes)),
+        not_claimed=not_judged(subject),
+    )
