@@ -86,7 +86,7 @@ class _Fold:
         self.keys: Final[dict[Value, str]] = {}
         self.second: Final[set[str]] = set()
         #: Whether the script holds the write lock; who waited for it and wrote nothing since.
-        self.locked, self.starved = False, set[str]()
+        self.locked, self.starved, self.returned = False, set[str](), dict[str, int]()
         self._open()
 
     def _open(self) -> None:
@@ -183,11 +183,12 @@ class _Fold:
             self.starved.add(event.who)
 
     def _returned(self, event: Returned) -> None:
-        """A call returned: what it still holds, unless the lock kept it from giving it back."""
+        """A call returned: what of its own it holds, unless the lock kept it from releasing it."""
         starved = self.locked or event.who in self.starved
+        began, self.returned[event.who] = self.returned.get(event.who, 0), event.n
         for run in () if starved else self.runs.values():
             claim, expiry = run.current, run.view.expiry
-            if claim is None or claim.who != event.who:
+            if claim is None or claim.who != event.who or claim.since < began:
                 continue
             if expiry is None or expiry.live(event.at_ns + self.times.skew(event.who)):
                 self.found["left"].append(facts.Left(event.n, run.run_id, claim.number))

@@ -728,6 +728,12 @@ def test_a_call_left_its_lease_behind():
     assert title not in faults(story(lock=True))
     assert title not in faults(story(waits=True))
     assert title in faults(story(waits=True, wrote=True))
+    # What a call could not give back while the lock was held is not the next one's.
+    again = story(lock=True)
+    again.act("unlock")
+    again.commit("A#1", again.set("runs", "r1", note="x"))
+    again.returned("A#1")
+    assert title not in faults(again)
 
 
 def test_an_unchecked_start():
