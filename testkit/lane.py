@@ -54,6 +54,7 @@ class LaneOptions:
     its `number` among lanes that play side by side, which get others while there are enough.
     `places` are where databases may lie, in order; after them comes the system's temporary folder.
     A lane that shows no sign of life for `deadline_s` and `silence_s` more is killed.
+    `forks_ahead`: a few processes wait to become workers, so that a script needn't wait for them.
     """
 
     folder: Path
@@ -68,6 +69,7 @@ class LaneOptions:
     dies_with: tuple[int, ...] = ()
     places: tuple[str, ...] = (SHARED_MEMORY,)
     silence_s: float = 15.0
+    forks_ahead: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Lane:
             mark=self._mark,
             work=self._work,
             brief_observer=self.subject.observer == "brief",
+            forks_ahead=options.forks_ahead,
         )
         try:
             self._connection, self._process = _spawn(spec, self._mark)

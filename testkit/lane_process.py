@@ -36,6 +36,7 @@ from .errors import (
     Unsettled,
 )
 from .livestage import LiveStage
+from .nursery import Nursery
 from .observer import ObserverClient, ObserverFailed, start_observer
 from .placement import placement
 from .preparing import look_at_import, make_template
@@ -68,6 +69,7 @@ class LaneSpec:
     mark: str
     work: str
     brief_observer: bool
+    forks_ahead: bool
 
 
 def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
@@ -108,6 +110,8 @@ class _Lane:
         self._observer: ObserverClient | None = None
         self._template = b""
         self._body: worker.Body
+        self._nursery: Nursery | None = None
+        self._pid: Final = os.getpid()
         self._pool: list[WorkerProcess] = []
         self._stage: LiveStage | None = None
         self._actor: Actor | None = None
@@ -141,6 +145,10 @@ class _Lane:
         gc.collect()
         gc.freeze()
         gc.disable()  # collected in `_tidy`, not in the middle of a move
+        if self._spec.forks_ahead:
+            self._nursery = Nursery(
+                self._live, begin=self._nurse, patience_s=self._spec.deadline_s
+            )
         facts = {
             "python": sys.version.split()[0],
             "sqlite": sqlite3.sqlite_version,
@@ -289,6 +297,8 @@ class _Lane:
             stage.observe("")
             with contextlib.suppress(ObserverFailed):
                 self._observer.close()
+        if self._nursery is not None:
+            self._nursery.catch_up()
         strays = guard.kill_children(spare=self._own_children())
         if strays:
             stage.note(f"{strays} processes that workers had left behind were killed")
@@ -317,7 +327,8 @@ class _Lane:
 
     def _own_children(self) -> set[int]:
         observer = {self._observer.pid} if self._observer is not None else set()
-        return observer | {one.pid for one in self._pool}
+        nursery = self._nursery.pids if self._nursery is not None else set()
+        return observer | nursery | {one.pid for one in self._pool}
 
     def _may_stay_warm(self, one: WorkerProcess) -> bool:
         """Whether nothing happened to a worker that another script could notice."""
@@ -335,25 +346,31 @@ class _Lane:
                 processes.close(one)
                 continue
             thread = next(iter(one.rests))
-            fields = (life.who, life.name, life.job, life.db, life.log, life.slot, life.argument)
             one.holds.clear()
             one.passed.clear()
             one.let_go = -1  # arrivals are counted anew
             one.label, one.life = label, life
-            one.answer(thread, ("again", fields), armed=[("start", None, "before")])
+            one.answer(thread, ("again", life.told), armed=[("start", None, "before")])
             return one
-        return processes.fork_worker(
-            label, life, run=lambda end, parent: self._live(end, parent, life)
-        )
+        spare = self._nursery.take() if self._nursery is not None else None
+        if spare is None:
+            spare = processes.fork_worker(lambda end: self._live(end, alone=True))
+        else:
+            self._placement.join(spare.pid)
+        return processes.begin_life(spare, label, life)
 
-    def _live(self, end: socket.socket, parent_pid: int, life: Life) -> None:
-        worker.live(
-            end,
-            parent_pid=parent_pid,
-            life=life,
-            body=self._body,
-            source=self._spec.source if self._subject is None else self._subject,
-        )
+    def _live(self, end: socket.socket, *, alone: bool = False) -> None:
+        """A worker's life. `alone`: it comes from the lane itself, and not from the nursery."""
+        source = self._spec.source if self._subject is None else self._subject
+        if alone:
+            worker.become_like_workers(self._body, source)
+        worker.live(end, parent_pid=self._pid, body=self._body, source=source)
+
+    def _nurse(self) -> None:
+        """In the nursery: become what all workers have in common, wherever there is time."""
+        self._placement.spread([os.getpid()])
+        source = self._spec.source if self._subject is None else self._subject
+        worker.become_like_workers(self._body, source)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -24,6 +24,12 @@ class Placement:
         """Everyone moves to where they are shared."""
         _place(pids, self.shared)
 
+    def join(self, pid: int) -> None:
+        """A process of one thread comes to where the caller may run now."""
+        if self.shared != self.given:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(pid, os.sched_getaffinity(0))
+
     def spread(self, pids: Iterable[int]) -> None:
         """Everyone may run wherever the lane may."""
         _place(pids, self.given)

@@ -19,6 +19,7 @@ from . import quiet, wire
 from .clock import real_monotonic
 from .errors import Unsettled
 from .logs import tail
+from .nursery import Spare
 from .points import Pattern
 from .worker import STACKS_SIGNAL, Life
 
@@ -170,23 +171,27 @@ def how_it_went(worker: WorkerProcess, now_ns: int) -> str:
     return f"raised {error}" if error else worker.state(now_ns)
 
 
-def fork_worker(
-    label: str, life: Life, *, run: Callable[[socket.socket, int], None]
-) -> WorkerProcess:
-    """Fork a worker; `run(its end, our pid)` is its whole life."""
+def fork_worker(live: Callable[[socket.socket], None]) -> Spare:
+    """Fork a worker from this process; `live(its end)` is its whole life."""
     ours, theirs = wire.pair()
-    parent_pid = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            ours.close()
-            run(theirs, parent_pid)
+            live(theirs)
         finally:
             os._exit(70)
     theirs.close()
+    return Spare(pid, ours)
+
+
+def begin_life(spare: Spare, label: str, life: Life) -> WorkerProcess:
+    """Somebody who was nobody yet is told who it is."""
+    end = spare.end
     # A message comes in one piece or in several at once; half of one is no reason to wait.
-    wire.set_timeouts(ours, timeout_s=_HALF_MESSAGE_S)
-    return WorkerProcess(label=label, life=life, pid=pid, end=ours, fd=ours.fileno())
+    wire.set_timeouts(end, timeout_s=_HALF_MESSAGE_S)
+    with contextlib.suppress(OSError):  # it has just died; its end is read soon
+        wire.send(end.fileno(), life.told)
+    return WorkerProcess(label=label, life=life, pid=spare.pid, end=end, fd=end.fileno())
 
 
 def alive(workers: Iterable[WorkerProcess]) -> list[WorkerProcess]:

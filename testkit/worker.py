@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from . import guard, measured
+from . import guard, measured, wire
 from .blame import error_line, raised, without_ours
 from .channel import Channel, thread_name
 from .clock import ClockPage, WorkerClock, monotonic_ns
@@ -56,6 +56,11 @@ class Life:
     log: str
     slot: int
     argument: str = ""
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """Its fields, as they travel."""
+        return (self.who, self.name, self.job, self.db, self.log, self.slot, self.argument)
 
 
 class EffectFailed(Exception):
@@ -244,34 +249,55 @@ def prepare(
     return Body(channel, page, eyes, probe, tables, warm)
 
 
+def become_like_workers(body: Body, source: Subject | SubjectSource) -> None:
+    """Everything of a worker's that needs no life yet: done once, in the process that forks them.
+
+    A subject that is still to be imported is known to each worker by itself.
+    """
+    _leave_terminal()
+    _point_modules_at(body.channel)
+    if body.probe is not None:
+        body.probe.listen()
+    if isinstance(source, Subject):
+        _know(body, source)
+
+
+def _know(body: Body, subject: Subject) -> None:
+    """Its dotted names become points, and its clock the stage's."""
+    page = body.page
+    wrap_calls(body.channel, subject)
+    if subject.clock == "patched" and page.virtual:
+        patch_time(now_ns=body.eyes.now_ns, monotonic_ns=functools.partial(monotonic_ns, page))
+
+
 def live(
-    end: socket.socket,
-    *,
-    parent_pid: int,
-    life: Life,
-    body: Body,
-    source: Subject | SubjectSource,
+    end: socket.socket, *, parent_pid: int, body: Body, source: Subject | SubjectSource
 ) -> None:
-    """The life of a worker process, right after the fork. Never returns."""
+    """The life of a worker process, right after the fork. Never returns.
+
+    Who it is to be is the first thing that the lane says; until then it is nobody.
+    """
     status = 70
-    channel, page, eyes, probe = body.channel, body.page, body.eyes, body.probe
+    channel = body.channel
     try:
-        guard.die_with_parent(parent_pid)
         os.setsid()
-        gc.freeze()  # what the lane has made since it last collected is nothing to look through
         gc.enable()  # the lane collects when it has time; the subject's is ordinary Python
-        _redirect(life.log)
-        channel.born(_only_line(end))
-        _quiet_signals()
-        _point_modules_at(channel)
-        eyes.slot = life.slot
-        if probe is not None:
-            probe.listen()
-            probe.watch(life.db, tables=())  # importing the subject may open it
-        subject = source if isinstance(source, Subject) else source.load()
-        wrap_calls(channel, subject)
-        if subject.clock == "patched" and page.virtual:
-            patch_time(now_ns=eyes.now_ns, monotonic_ns=functools.partial(monotonic_ns, page))
+        line = socket.socket(fileno=guard.keep_only(end.detach()))
+        try:
+            life = Life(*wire.receive(line.fileno()))
+        except (EOFError, OSError):  # the lane has ended
+            os._exit(0)
+        guard.die_with_parent(parent_pid)
+        _log_to(life.log)
+        channel.born(line)
+        body.eyes.slot = life.slot
+        if isinstance(source, Subject):
+            subject = source
+        else:
+            if body.probe is not None:
+                body.probe.watch(life.db, tables=())  # importing it may open it
+            subject = source.load()
+            _know(body, subject)
         _serve(body, life, subject=subject)
         status = 0
     except BaseException as error:
@@ -339,16 +365,17 @@ def _hold_write_lock(worker: Worker) -> str:
     return "released"
 
 
-def _redirect(log: str) -> None:
-    """Output goes to the worker's own log; there is no input; no core dumps."""
+def _leave_terminal() -> None:
+    """There is no input, no core dump; Ctrl-C is pytest's, and SIGTERM ends it like any process."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    _log_to(log)
     if sys.stdout is not None:  # a worker is killed, not flushed
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text stream
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(file=2, all_threads=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _log_to(log: str) -> None:
@@ -362,17 +389,6 @@ def _log_to(log: str) -> None:
     os.close(out)
     faulthandler.unregister(STACKS_SIGNAL)  # a subject may have taken it since
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
-
-
-def _only_line(end: socket.socket) -> socket.socket:
-    """Every descriptor but the control channel is closed; it becomes descriptor 3."""
-    return socket.socket(fileno=guard.keep_only(end.detach()))
-
-
-def _quiet_signals() -> None:
-    """Ctrl-C is pytest's; SIGTERM ends a worker like any other process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _point_modules_at(channel: Channel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
@@ -31,7 +32,10 @@ class Watch:
     """Processes that are to end: a pidfd of each, for a number may come again."""
 
     def __init__(self, pids: Iterable[int]) -> None:
-        self._fds = {os.pidfd_open(pid): pid for pid in pids}
+        self._fds: dict[int, int] = {}
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # it was about to end when it was seen
+                self._fds[os.pidfd_open(pid)] = pid
         self._started = time.monotonic()
 
     def start(self) -> None:

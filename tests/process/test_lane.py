@@ -342,7 +342,7 @@ def test_a_warm_worker_starts_from_the_same_surroundings(
 def test_a_worker_that_something_happened_to_does_not_stay_warm(
     job: str, lane_of: Callable[..., Lane]
 ) -> None:
-    lane = lane_of("subjects_hostile:Hostile", workers="warm")
+    lane = lane_of("subjects_hostile:Hostile", workers="warm", forks_ahead=False)
     at_rest = set(descendants(lane._process.pid))
     lane.play(parse_script(f"spawn A to {job}\nrun A"), name="x")
     assert set(descendants(lane._process.pid)) == at_rest
