@@ -248,6 +248,12 @@ class Channel:
                 rows, self._rows = self._rows, []
                 wire.send(self._up, ("rest", _thread.get_ident(), rows, settled, None))
 
+    def tell_awake(self) -> None:
+        """Report that the calling thread, which was told to be at rest, goes on by itself."""
+        with self._sending:
+            rows, self._rows = self._rows, []
+            wire.send(self._up, ("rest", _thread.get_ident(), rows, self.settlement(), None))
+
     def own_line(self) -> int:
         """The descriptor from which the timekeeper, who calls this, reads its answers."""
         return self._new_line(_thread.get_ident(), TIMEKEEPER)

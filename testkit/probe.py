@@ -204,6 +204,8 @@ class Probe:
             self._looks[_thread.get_ident()] = -1
             return
         self._note_now()
+        if self._page.turnstile and self._slept.get(_thread.get_ident(), 0) >= _LOCK_WAIT_US:
+            channel.tell_awake()
         sql, ordinal, txn, begins = connection.open.pop(statement)
         connection.last = (statement, self._runs(statement))
         if sql.table and sql.table.lower() in self.tables:

@@ -106,6 +106,12 @@ class WorkerProcess:
         waits = self.settlement[2] if self.settlement else []
         return sorted((until, ident) for ident, _, wait, until, _ in waits if wait == "time")
 
+    @property
+    def sleeps_for_lock(self) -> bool:
+        """Whether a thread of it, by what it said last, sleeps for the write lock by itself."""
+        waits = self.settlement[2] if self.settlement and not (self.ended or self.stopped) else []
+        return any(kind == "lock" for ident, _, kind, _, _ in waits if ident not in self.rests)
+
     def is_at(self, until: tuple[str, int | None, str] | None, *, since: int) -> bool:
         """Whether a thread that came to rest after arrival `since` is held at a point."""
         if until is None:

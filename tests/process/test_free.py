@@ -77,6 +77,18 @@ def test_who_waited_in_vain_goes_on_when_the_lock_is_free_and_he_is_moved(
     assert [who for who, _id, _note in written(history)] == ["C#1", "B#1"]
 
 
+def test_on_the_wall_clock_a_race_is_over_when_nobody_waits_for_a_lock_that_is_free(
+    lane_of: Callable[..., Lane],
+) -> None:
+    """He sleeps for a while before he looks again."""
+    lane = lane_of(OwningOnTheWall)
+    begin = "spawn A to owns; until A owns; spawn B to wants; spawn C to wants_in_thread; free B C"
+    for end in ("free A B C", "kill A; free B C"):
+        history = play(lane, f"{begin}; {end}")
+        assert state(history, "B#1") == state(history, "C#1") == "returned"
+        assert {"B#1", "C#1"} <= {who for who, _id, _note in written(history)}
+
+
 def test_a_racers_own_timeout_may_end_his_wait(lane_of: Callable[..., Lane]) -> None:
     history = play(
         lane_of(Impatient), "spawn A to owns; until A owns; spawn B to wants; free B; run A"
