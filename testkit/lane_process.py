@@ -291,6 +291,8 @@ class _Lane:
         """End the stage: nobody of it lives, its files are gone; what happened is returned."""
         stage = self._stage
         assert stage is not None
+        if not (self._spec.warm or self._measured):
+            processes.doom(stage.everyone, placement=self._placement)
         for one in list(stage.everyone):
             self._end(one, "end of script")
         if self._observer is not None:
