@@ -6,13 +6,16 @@ parted from itself, with both histories side by side. Never a bare "flaky".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import TypeAlias
 
 from .errors import LeasecheckError
 from .history import History, Passed
 from .judge import judge
 from .sameness import difference
+from .scenario import ALL_INVARIANTS
 from .script import Drain, Script
 from .sweep import Plays
 from .timeline import timeline
@@ -23,12 +26,18 @@ _SIDE: int = 60
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A script, what happened, and the verdict; `error` when it was not played to its end."""
+    """A script, what happened, and the verdict; `error` when it was not played to its end.
+
+    `note`: what else there is to say about the script; `by`: the class that judged it, if that adds
+    findings of its own.
+    """
 
     script: Script
     history: History
     verdict: Verdict
     error: LeasecheckError | None = None
+    note: str = ""
+    by: str = ""
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -38,7 +47,21 @@ class Judged:
     @property
     def kinds(self) -> frozenset[str]:
         """What is broken, in short: invariants with the titles of their findings."""
-        return frozenset(f"{one.invariant} {one.title}" for one in self.faults)
+        return frozenset(kind(one) for one in self.faults)
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Those of them that are no invariant of the kit's."""
+        return frozenset(kind(one) for one in self.faults if one.invariant not in ALL_INVARIANTS)
+
+
+#: Plays a script and judges it.
+Play: TypeAlias = Callable[[Script], Judged]
+
+
+def kind(finding: Finding) -> str:
+    """What a finding is one of: its invariant and its title."""
+    return f"{finding.invariant} {finding.title}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +84,22 @@ def play_and_judge(lane: Plays, script: Script, *, name: str) -> Judged:
     return Judged(script, played.history, verdict, played.error)
 
 
-def confirm(lane: Plays, failed: Judged, *, name: str) -> Parting | None:
+def confirm(play: Play, failed: Judged) -> Parting | None:
     """Play a failing script again. None when it fails in the same way, at the same places.
 
-    Raises `LaneDied`.
+    Findings of one's own that don't come again part nothing: they may rest on more than the script.
+    Nor does a script that came to its end at another action, where an invariant of one's own broke
+    there. Raises `LaneDied`.
     """
-    first = play_and_judge(lane, failed.script, name=name)
-    if first.kinds == failed.kinds:
-        again = play_and_judge(lane, failed.script, name=name)
+    first = play(failed.script)
+    if first.kinds == failed.kinds or (failed.own and first.script != failed.script):
+        again = play(failed.script)
         return parting(first.history, again.history)
-    return parting(failed.history, first.history) or Parting(
-        "its verdict alone differs; that is a fault of the kit", failed.history, first.history
-    )
+    parted = parting(failed.history, first.history)
+    if parted is None and not first.kinds ^ failed.kinds <= first.own | failed.own:
+        why = "its verdict alone differs; that is a fault of the kit"
+        return Parting(why, failed.history, first.history)
+    return parted
 
 
 def parting(one: History, other: History) -> Parting | None:

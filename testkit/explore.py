@@ -25,11 +25,11 @@ A class of one's own adds rules and invariants::
 
 from __future__ import annotations
 
-import os
-import tempfile
+import functools
+import inspect
 import unittest
 from collections.abc import Callable
-from pathlib import Path
+from operator import methodcaller
 from typing import Any, Final
 
 import hypothesis
@@ -46,22 +46,83 @@ from hypothesis.stateful import (
 )
 
 from . import script as acts
-from .confirming import Judged, confirm
-from .errors import TOLD_IN_WORDS
-from .exploring import Explorer, smallest
+from .concluding import explored
+from .errors import LeasecheckError
+from .exploring import Explorer, attributes_of
 from .families import RUN
-from .found import Explored, Nondeterministic, RaceFound, Tally, kind_of
-from .lane import Lane, LaneOptions
-from .possible import steps_of
+from .found import Explored, Nondeterministic, RaceFound, Tally
+from .lane import Lane
 from .script import PROVIDER_FAULTS
 
-__tracebackhide__ = TOLD_IN_WORDS
+__tracebackhide__ = methodcaller("errisinstance", (LeasecheckError, RaceFound, Nondeterministic))
 
 _FAULTS: Final = tuple(fault for fault in PROVIDER_FAULTS if fault != "deliver")
 #: Which of those that may be chosen; taken modulo how many there are.
 _PICK: Final = st.integers(0, 5)
 #: A point of the map, see `_somewhere`.
 _WHERE: Final = st.integers(0, 4_000)
+#: Steps of an example, unless a profile says how many.
+STEPS: Final = 10
+#: Hypothesis's own shrinking takes minutes in which nothing is said; the kit does it by itself.
+_NOT_OURS: Final = (Phase.shrink, Phase.explain)
+
+
+class _TestCase:
+    """`TestCase` of a machine's class."""
+
+    def __get__(self, machine: object, owner: type[Races]) -> type[unittest.TestCase]:
+        return _case_of(owner)
+
+
+@functools.cache
+def _case_of(machine: type[Races]) -> type[unittest.TestCase]:
+    """A test case that runs a machine under its settings, and ends the lane."""
+
+    def run_test(self: Any) -> None:
+        _run(machine, _ours(self.settings))
+
+    run_test.is_hypothesis_test = True  # type: ignore[attr-defined]  # what it marks its own with
+    run_test._hypothesis_state_machine_class = machine  # type: ignore[attr-defined]  # likewise
+    name = f"{machine.__name__}.TestCase"
+    usual = settings(deadline=None, suppress_health_check=list(HealthCheck))
+    if usual.stateful_step_count == settings.get_profile("default").stateful_step_count:
+        usual = settings(usual, stateful_step_count=STEPS)  # a step is no small thing here
+    attributes = {
+        "settings": _ours(usual),
+        "races": machine,
+        "runTest": run_test,
+        "tearDownClass": classmethod(lambda _cls: machine.close()),  # the lane is no example's
+        "__module__": machine.__module__,
+    }
+    return type(name, (unittest.TestCase,), attributes)
+
+
+class _Enough(BaseException):
+    """Ends a search at its first failure: Hypothesis saves the example, and lets this through.
+
+    Its own way goes on for hundreds of examples, where it sought a target.
+    """
+
+    def __init__(self, found: AssertionError) -> None:
+        #: What is to be raised.
+        self.found: Final = found
+        super().__init__()
+
+
+def _run(machine: type[Races], how: settings) -> None:
+    """Run examples until the first one fails. Raises what was found."""
+    machine.share().one_is_enough = True
+    try:
+        run_state_machine_as_test(machine, settings=how)
+    except _Enough as enough:
+        raise enough.found from None
+
+
+def _ours(given: settings) -> settings:
+    """The same settings without what the kit does: it shrinks, and tells a script by itself."""
+    told = Verbosity.quiet if given.verbosity is Verbosity.normal else given.verbosity
+    kept = [one for one in given.phases if one not in _NOT_OURS]
+    return settings(given, phases=kept, verbosity=told, report_multiple_bugs=False)
 
 
 class Races(Explorer, RuleBasedStateMachine):
@@ -109,22 +170,14 @@ class Races(Explorer, RuleBasedStateMachine):
     @rule(pick=_PICK, where=_WHERE, then=st.integers(0, 40))
     def meet_at_expiry(self, pick: int, where: int, then: int) -> None:
         """A worker sleeps exactly one lease and goes on, and another one comes at that instant."""
-        label, points = _one(self._some("held"), pick), self._shared.targets
-        self.go(label, self._somewhere(where, label))
-        if label in self._some("working"):
-            self.sleep_one_lease(label)
-            self.go(label, points[then % len(points)] if points else None)
+        self.sleep_until_expiry(_one(self._some("held"), pick), where, then)
         self.go(self._come(), None)
 
     @precondition(lambda self: self._some("held") and self._free_label() is not None)
     @rule(pick=_PICK, where=_WHERE, then=_WHERE, far=st.booleans())
     def crash(self, pick: int, where: int, then: int, far: bool) -> None:
         """A worker is killed at a point, its lease expires, and another one recovers."""
-        label = _one(self._some("held"), pick)
-        self.go(label, self._somewhere(where, label))
-        if label in self._some("busy"):
-            self.perform(acts.Kill(label))
-        self.perform(acts.Expire())
+        self.die_and_expire(_one(self._some("held"), pick), where)
         other = self._come()
         self.go(other, None if far else self._somewhere(then, other))
 
@@ -193,10 +246,7 @@ class Races(Explorer, RuleBasedStateMachine):
     @rule()
     def reap(self) -> None:
         """The janitor comes by."""
-        if "H" not in self.states:
-            self.perform(acts.Spawn("H", job="reap"))
-        if "H" in self._some("movable"):
-            self.perform(acts.Run("H"))
+        self.have_reaped()
 
     # -- time, provider, database, operator ------------------------------------------------------
 
@@ -235,10 +285,7 @@ class Races(Explorer, RuleBasedStateMachine):
     @rule()
     def lock_or_unlock(self) -> None:
         """Somebody else takes the write lock, or lets it go."""
-        if not self._locked and any("waits for the write lock" in s for s in self.states.values()):
-            return
-        self.perform(acts.Unlock() if self._locked else acts.Lock())
-        self._locked = bool(self.actions) and isinstance(self.actions[-1], acts.Lock)
+        self.turn_the_lock()
 
     @precondition(
         lambda self: "cancels" in self._claims and not self._cancelled and self._some("working")
@@ -273,43 +320,21 @@ class Races(Explorer, RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Heal, drain, judge. Raises what was found."""
-        judged = self.finished()
-        self._count(judged)
-        if judged.faults:
-            self._believe(judged)
-            raise kind_of(judged)(self._smallest(judged))
-
-    def _count(self, judged: Judged) -> None:
-        tally, counts = self._shared.tally, judged.verdict.counts
-        steps, wasted = steps_of(judged.history)
-        tally.count(judged)
-        tally.steps += steps
-        tally.wasted += wasted
-        if judged.faults:
-            tally.first = tally.first or tally.scripts
-            tally.failures[:] = [*tally.failures[:1], judged]
-        else:
-            event(f"stale attempts: {min(counts.stale_attempts, 3)}")
-            kinds = {one.what for one in judged.verdict.attempts}
-            target(float(min(len(kinds), 3)), label="kinds of stale attempts")
-            target(float(min(counts.interruptions, 3)), label="interrupted steps")
-        self.told_so_far(tally)
-
-    def _smallest(self, judged: Judged) -> Judged:
-        """What is reported in the end has the fewest deviations that break the same invariant."""
-        if not current_build_context().is_final or type(self).also is not Explorer.also:
-            return judged
-        return smallest(self._shared.lane, judged)
-
-    def _believe(self, judged: Judged) -> None:
-        """Play a script that is the first of its kind to fail, or the final one, again."""
-        final = current_build_context().is_final
-        kinds = "; ".join(sorted(judged.kinds))
-        if not self.confirms or (kinds in self._shared.believed and not final):
+        judged = self.ended(inspect.currentframe())
+        if judged is None:
             return
-        if parting := confirm(self._shared.lane, judged, name="explored-again"):
-            raise Nondeterministic(judged, parting)
-        self._shared.believed.add(kinds)
+        if judged.faults and self._shared.one_is_enough:
+            raise _Enough(self.found(judged, final=True)) from None
+        if judged.faults:
+            raise self.found(judged, final=current_build_context().is_final) from None
+        counts = judged.verdict.counts
+        event(f"stale attempts: {min(counts.stale_attempts, 3)}")
+        kinds = {one.what for one in judged.verdict.attempts}
+        target(float(min(len(kinds), 3)), label="kinds of stale attempts")
+        target(float(min(counts.interruptions, 3)), label="interrupted steps")
+
+    #: Hypothesis's, without its shrinking: it plays hundreds of scripts for it, the kit fewer.
+    TestCase = _TestCase()  # type: ignore[assignment]  # its own kind has no name
 
 
 def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
@@ -317,21 +342,13 @@ def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
 
     `options` are attributes of `Races` (`most_workers=2`) or of `LaneOptions` (`clock="wall"`).
     Settings are Hypothesis's: `races(MySubject).settings = settings(max_examples=1_000)`, or a
-    profile; `settings(case.settings, …)` keeps what is set here: that Hypothesis does not shrink
-    (it plays hundreds of scripts for that, the kit fewer), nor prints its own account of a script.
+    profile. Its own shrinking is left out, whatever they say: it plays hundreds of scripts, which
+    takes minutes, and the kit some dozens.
     """
     name = subject if isinstance(subject, str) else getattr(subject, "__name__", type(subject))
-    own = {key: value for key, value in options.items() if key in ("most_workers", "confirms")}
-    rest = {key: value for key, value in options.items() if key not in own}
-    rest.setdefault("folder", Path(tempfile.gettempdir()) / "leasecheck-explored")
-    rest.setdefault("number", os.getpid())
-    attributes = {"subject": subject, "lane_options": LaneOptions(**rest), **own}
+    attributes = {"subject": subject, **attributes_of(options)}
     machine: type[Races] = type(f"Races of {name}", (Races,), attributes)
-    case: Any = machine.TestCase
-    kept = [one for one in case.settings.phases if one not in (Phase.shrink, Phase.explain)]
-    case.settings = settings(case.settings, phases=kept, verbosity=Verbosity.quiet)
-    case.tearDownClass = classmethod(lambda _cls: machine.close())  # the lane is no example's
-    return case  # type: ignore[no-any-return]  # Hypothesis's own kind of TestCase
+    return machine.TestCase
 
 
 def explore(
@@ -339,7 +356,7 @@ def explore(
     *,
     scripts: int,
     seed: int,
-    steps: int = 10,
+    steps: int = STEPS,
     told_so_far: Callable[[Tally], None] = lambda tally: None,
 ) -> Explored:
     """Explore on an open lane with a seed; stops at the first failure, shrunk by our own means.
@@ -348,48 +365,19 @@ def explore(
     """
     attributes = {"lane": lane, "subject": lane.subject, "told_so_far": staticmethod(told_so_far)}
     machine: type[Races] = type("Explored", (Races,), attributes)
-    found, unsteady = None, ""
-    for again in range(_MOST_PARTINGS):
-        left = scripts - machine.tally().scripts
-        if left <= 0 or found is not None:
-            break
-        try:
-            run_state_machine_as_test(
-                hypothesis.seed(seed + again)(machine), settings=_settings(left, steps)
-            )
-        except RaceFound as race:
-            found = race.judged
-        except Nondeterministic as other:
-            unsteady = str(other)
-            break
-        except Flaky as flaky:
-            # Hypothesis can't go on from states that differ; we can, with another seed.
-            unsteady = f"the same choices led to different states: {flaky}"
-            continue
-        unsteady = ""
-        break
-    tally = machine.tally()
-    machine.close()
-    return Explored(tally, seed, found, unsteady)
 
+    plain = settings(
+        stateful_step_count=steps, deadline=None, database=None, derandomize=False,
+        phases=(Phase.generate, Phase.target), suppress_health_check=tuple(HealthCheck),
+    )  # fmt: skip
 
-#: A subject that parts from itself so often is given up as unsteady.
-_MOST_PARTINGS: Final = 5
+    def run(seed: int, left: int) -> None:
+        _run(hypothesis.seed(seed)(machine), _ours(settings(plain, max_examples=left)))
 
-
-def _settings(scripts: int, steps: int) -> settings:
-    """No shrinking of Hypothesis's own: ours deletes actions, which costs fewer plays."""
-    return settings(
-        max_examples=scripts,
-        stateful_step_count=steps,
-        deadline=None,
-        database=None,
-        derandomize=False,
-        report_multiple_bugs=False,
-        phases=(Phase.generate, Phase.target),
-        suppress_health_check=tuple(HealthCheck),
-        verbosity=Verbosity.quiet,
-    )
+    try:
+        return explored(machine, run, scripts=scripts, seed=seed, flaky=Flaky)
+    finally:
+        machine.close()
 
 
 def _one(labels: list[str], pick: int) -> str:

@@ -6,26 +6,29 @@ script that came of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Iterable
+import textwrap
+import types
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from . import script as acts
-from .confirming import Judged, play_and_judge
-from .errors import TOLD_IN_WORDS, NeverReached, StageError, Unsettled
+from .confirming import Judged, confirm, play_and_judge
+from .errors import TOLD_IN_WORDS, LeasecheckError, NeverReached, StageError, Unsettled
 from .families import PointMap
-from .found import Tally, parse_actions, rewritten
+from .found import Nondeterministic, Tally, kind_of, parse_actions, rewritten
 from .history import History
 from .judge import judge
 from .lane import Lane, LaneOptions
 from .points import Pattern, parse_pattern
 from .possible import LABELS, Standing, hot, position, standings, targets
-from .script import Action, Script
+from .replaying import of_ones_own, on_its_way, own_finding, replayed, smallest
+from .script import Action, Script, parse_script
 from .script_text import format_action
-from .shrinking import shrink
 from .stage import Stage
 from .subject import Subject
 from .sweep import draw_map
@@ -48,6 +51,8 @@ class Shared:
     danger: Pattern
     tally: Tally = field(default_factory=Tally)
     believed: set[str] = field(default_factory=set)
+    #: Whether the search ends with its first failure.
+    one_is_enough: bool = False
 
 
 class Explorer:
@@ -65,7 +70,7 @@ class Explorer:
 
     def __init__(self) -> None:
         super().__init__()
-        self._shared = shared = self._share()
+        self._shared = shared = self.share()
         self.actions: list[Action] = []
         self._texts: list[str] = []
         self.states: dict[str, str] = {}
@@ -78,7 +83,8 @@ class Explorer:
         self.stage: Stage = shared.lane.open_stage(name="explored")
 
     @classmethod
-    def _share(cls) -> Shared:
+    def share(cls) -> Shared:
+        """The lane and what belongs to it; opened on first use."""
         shared = cls._kept.get(cls)
         if shared is None or not shared.lane.alive:
             tally = shared.tally if shared is not None else Tally()
@@ -106,7 +112,7 @@ class Explorer:
     @classmethod
     def tally(cls) -> Tally:
         """What was done so far."""
-        return cls._share().tally
+        return cls.share().tally
 
     # -- what may be overridden ----------------------------------------------------------------
 
@@ -179,11 +185,36 @@ class Explorer:
         for action in (*first, half, half, half):
             self.perform(action)
 
-    def sleep_one_lease(self, worker: str) -> None:
-        """A worker is stopped for exactly one lease; no timer of its fires meanwhile."""
-        self.perform(acts.Stop(worker))
-        self.perform(acts.Advance(self._shared.lane.declaration.lease_ttl_ms))
-        self.perform(acts.Cont(worker))
+    def sleep_until_expiry(self, worker: str, where: int, then: int) -> None:
+        """A worker is stopped for exactly one lease, and goes on; no timer of its fires before."""
+        points = self._shared.targets
+        self.go(worker, self._somewhere(where, worker))
+        if worker in self._some("working"):
+            self.perform(acts.Stop(worker))
+            self.perform(acts.Advance(self._shared.lane.declaration.lease_ttl_ms))
+            self.perform(acts.Cont(worker))
+            self.go(worker, points[then % len(points)] if points else None)
+
+    def die_and_expire(self, worker: str, where: int) -> None:
+        """A worker is killed at a point of the map, and every lease expires."""
+        self.go(worker, self._somewhere(where, worker))
+        if worker in self._some("busy"):
+            self.perform(acts.Kill(worker))
+        self.perform(acts.Expire())
+
+    def have_reaped(self) -> None:
+        """The janitor goes as far as it comes."""
+        if "H" not in self.states:
+            self.perform(acts.Spawn("H", job="reap"))
+        if "H" in self._some("movable"):
+            self.perform(acts.Run("H"))
+
+    def turn_the_lock(self) -> None:
+        """Take the write lock, unless somebody waits for it, or let it go."""
+        if not self._locked and any("waits for the write lock" in s for s in self.states.values()):
+            return
+        self.perform(acts.Unlock() if self._locked else acts.Lock())
+        self._locked = bool(self.actions) and isinstance(self.actions[-1], acts.Lock)
 
     def _come(self, *, twin_of: str = "") -> str:
         label = self._free_label()
@@ -196,8 +227,24 @@ class Explorer:
         free = [label for label in LABELS[: self.most_workers] if label not in used]
         return free[0] if free else None
 
-    def finished(self) -> Judged:
-        """Heal, drain, judge."""
+    def ended(self, teardown: types.FrameType | None) -> Judged | None:
+        """Judge an example and count it, in the frame that tears it down.
+
+        None for one that was given up, or interrupted: that is no example.
+        """
+        error = on_its_way(teardown)
+        own = error if error is not None and of_ones_own(error) else None
+        if error is not None and own is None and not isinstance(error, LeasecheckError):
+            with contextlib.suppress(LeasecheckError):
+                self.stage.close()
+            return None
+        judged = self.finished(own)
+        self._shared.tally.count(judged)
+        self.told_so_far(self._shared.tally)
+        return judged
+
+    def finished(self, error: BaseException | None = None) -> Judged:
+        """Heal, drain, judge. `error` is what code of one's own raised before."""
         try:
             self.perform(acts.Heal())
             self.perform(acts.Drain())
@@ -207,23 +254,74 @@ class Explorer:
         script = Script(tuple(self.actions))
         history = rewritten(history, script, self._texts)
         verdict = judge(history)
-        added = tuple(self.also(history, verdict))
-        if added:
-            verdict = replace(verdict, findings=(*verdict.findings, *added))
-        return Judged(script, history, verdict)
+        found = [*verdict.findings, *self._own_findings(history, verdict, error)]
+        by = type(self).__name__ if self.judges_itself() else ""
+        return Judged(script, history, replace(verdict, findings=tuple(found)), by=by)
 
+    def _own_findings(
+        self, history: History, verdict: Verdict, error: BaseException | None
+    ) -> Iterable[Finding]:
+        last = history.events[-1].n if history.events else 0
+        if error is not None:
+            yield own_finding(self, error, at=last)
+        try:
+            yield from self.also(history, verdict)
+        except BaseException as raised:
+            if not of_ones_own(raised):
+                raise
+            yield own_finding(self, raised, at=last)
 
-def smallest(lane: Lane, judged: Judged) -> Judged:
-    """The fewest deviations that break the same invariant, played and judged."""
-    first = judged.faults[0]
-    broken = f"{first.invariant} {first.title}"
+    # -- played again --------------------------------------------------------------------------
 
-    def fails(script: Script) -> bool:
-        tried = play_and_judge(lane, script, name="shrinking")
-        return tried.error is None and broken in tried.kinds
+    @property
+    def _own_invariants(self) -> list[Any]:
+        """What is marked with Hypothesis's `invariant`; they look at the open stage."""
+        listed: Any = getattr(self, "invariants", ())  # a method, in older versions
+        return list(listed() if callable(listed) else listed)
 
-    script, _trials = shrink(judged.script, fails)
-    return play_and_judge(lane, script, name="shrunk")
+    def judges_itself(self) -> bool:
+        """Whether a script must be played on a machine of this class to be judged as it would."""
+        own = type(self)
+        overrides = own.also is not Explorer.also or own.perform is not Explorer.perform
+        return overrides or bool(self._own_invariants)
+
+    def check_own(self) -> None:
+        """Check what Hypothesis checks after each rule. Raises what they raise."""
+        for one in self._own_invariants:
+            if all(condition(self) for condition in one.preconditions):
+                one.function(self)
+
+    def play(self, script: Script) -> Judged:
+        """Play a script of this class's and judge it as an example is. Raises `LeasecheckError`."""
+        if self.judges_itself():
+            return replayed(type(self), script)
+        return play_and_judge(self._shared.lane, script, name="again")
+
+    @classmethod
+    def replay(cls, script: str) -> Judged:
+        """Play a script's text, and judge it as an example is. Raises `RaceFound`."""
+        kept = cls in cls._kept
+        try:
+            judged = replayed(cls, parse_script(textwrap.dedent(script)))
+        finally:
+            if not kept:
+                cls.close()
+        if judged.faults:
+            raise kind_of(judged)(judged)
+        return judged
+
+    def found(self, judged: Judged, *, final: bool) -> AssertionError:
+        """What is to be raised for a failing example; what is reported in the end is shrunk."""
+        shared = self._shared
+        kinds = "; ".join(sorted(judged.kinds))
+        # A script that is the first of its kind to fail, or the final one, is played again.
+        if self.confirms and (kinds not in shared.believed or final):
+            if parting := confirm(self.play, judged):
+                return Nondeterministic(judged, parting)
+            shared.believed.add(kinds)
+        if final:
+            judged, _plays = smallest(self.play, judged)
+        return kind_of(judged)(judged)
 
 
 def _open(machine: type[Explorer]) -> Lane:
@@ -233,3 +331,12 @@ def _open(machine: type[Explorer]) -> Lane:
         options = LaneOptions(folder=folder, number=os.getpid())
     subject: Subject | type[Subject] | str = machine.subject
     return Lane(subject, options=options)
+
+
+def attributes_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a machine's class from options for it and for its lane."""
+    own = {key: value for key, value in options.items() if key in ("most_workers", "confirms")}
+    rest = {key: value for key, value in options.items() if key not in own}
+    rest.setdefault("folder", Path(tempfile.gettempdir()) / "leasecheck-explored")
+    rest.setdefault("number", os.getpid())
+    return {"lane_options": LaneOptions(**rest), **own}

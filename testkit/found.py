@@ -7,8 +7,8 @@ from typing import Final
 
 from .confirming import Judged, Parting
 from .history import Acted, History
-from .possible import LABELS
-from .python_text import as_python
+from .possible import LABELS, steps_of
+from .python_text import as_python, as_replay
 from .script import Action, Script, parse_script
 from .timeline import short_timeline
 
@@ -38,8 +38,12 @@ class Nondeterministic(AssertionError):
 def told(judged: Judged) -> str:
     """A failing script as it is printed: what broke, the script, as Python, and what happened."""
     lines = [f"{one.invariant} {one.title}: {one.text}" for one in judged.faults]
+    lines += [judged.note] if judged.note else []
     lines += ["", "script", *(f"    {line}" for line in str(judged.script).splitlines())]
-    lines += ["", "as Python", *(f"    {line}" for line in as_python(judged.script).splitlines())]
+    python = as_python(judged.script)
+    if judged.own and judged.by:  # what is judged by a class of one's own alone
+        python = as_replay(judged.script, by=judged.by)
+    lines += ["", "as Python", *(f"    {line}" for line in python.splitlines())]
     lines += ["", "timeline", short_timeline(judged.history, judged.verdict)]
     return "\n".join(lines)
 
@@ -63,6 +67,12 @@ class Tally:
         """One more script, and what came about in it."""
         counts = judged.verdict.counts
         self.scripts += 1
+        steps, wasted = steps_of(judged.history)
+        self.steps += steps
+        self.wasted += wasted
+        if judged.faults:
+            self.first = self.first or self.scripts
+            self.failures[:] = [*self.failures[:1], judged]
         self.stale_attempts += counts.stale_attempts
         self.refused += sum(one.outcome != "landed" for one in judged.verdict.attempts)
         self.interruptions += counts.interruptions

@@ -15,6 +15,12 @@ def as_python(script: Script, *, name: str = "test_race") -> str:
     return "\n".join(lines) + "\n"
 
 
+def as_replay(script: Script, *, by: str, name: str = "test_race") -> str:
+    """A test function that has a class of one's own play and judge it."""
+    text = [f"        {line}" for line in str(script).splitlines()]
+    return "\n".join([f"def {name}():", f'    {by}.replay("""', *text, '    """)', ""])
+
+
 def _call(action: Action, known: dict[str, str]) -> str:
     """One action's line; `known` maps workers to the names of their handles."""
     match action:

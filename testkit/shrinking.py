@@ -8,7 +8,7 @@ end that heals and drains. Pure: how a script is tried is the caller's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from . import script as acts
@@ -22,14 +22,31 @@ MOST_TRIALS: Final = 300
 _END: Final = (acts.Heal, acts.Drain)
 
 
-def shrink(
-    script: Script, fails: Callable[[Script], bool], *, most: int = MOST_TRIALS
-) -> tuple[Script, int]:
+@dataclass(frozen=True, slots=True)
+class Shrunk:
     """The smallest failing script that was found, and how many were tried.
 
-    `fails` plays one and says whether it fails in the same way; `script` itself does.
+    `ended` when trials were over before nothing more could be left out.
     """
-    trials = _Trials(fails, most)
+
+    script: Script
+    trials: int
+    ended: bool
+
+
+def shrink(
+    script: Script,
+    fails: Callable[[Script], bool],
+    *,
+    most: int = MOST_TRIALS,
+    enough: Callable[[], bool] = lambda: False,
+) -> Shrunk:
+    """Leave out of a failing script what need not be there.
+
+    `fails` plays one and says whether it fails in the same way; `script` itself does. No more than
+    `most` are played, and none once there is `enough`.
+    """
+    trials = _Trials(fails, most, enough)
     middle, rest = _parts(script)
     changed = True
     while changed and not trials.spent:
@@ -53,7 +70,7 @@ def shrink(
     named = _named_in_order(middle)
     if trials.fails((*named, *rest)):
         middle = named
-    return Script((*middle, *rest)), trials.count
+    return Shrunk(Script((*middle, *rest)), trials.count, trials.spent)
 
 
 def _named_in_order(actions: Sequence[Action]) -> tuple[Action, ...]:
@@ -80,9 +97,12 @@ def _named_in_order(actions: Sequence[Action]) -> tuple[Action, ...]:
 class _Trials:
     """Counts what was tried; the same script is not tried twice."""
 
-    def __init__(self, fails: Callable[[Script], bool], most: int) -> None:
+    def __init__(
+        self, fails: Callable[[Script], bool], most: int, enough: Callable[[], bool]
+    ) -> None:
         self._fails: Final = fails
         self._most: Final = most
+        self._enough: Final = enough
         self._known: Final[dict[tuple[Action, ...], bool]] = {}
 
     @property
@@ -93,7 +113,7 @@ class _Trials:
     @property
     def spent(self) -> bool:
         """Whether no more may be tried."""
-        return self.count >= self._most
+        return self.count >= self._most or self._enough()
 
     def fails(self, actions: Sequence[Action]) -> bool:
         """Whether this script is one, and fails too."""

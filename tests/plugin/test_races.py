@@ -42,41 +42,134 @@ def test_a_race_is_shrunk_printed_and_remembered(consumer: pytest.Pytester) -> N
         assert Phase.reuse in TestRaces.settings.phases
         assert Phase.shrink not in TestRaces.settings.phases  # the kit shrinks, in fewer plays
         TestRaces.settings = settings(TestRaces.settings, max_examples=300, stateful_step_count=5)
+        TestRaces.races.told_so_far = staticmethod(lambda so_far: print("so far:", so_far.scripts))
     """)
-    result = consumer.runpytest_subprocess()  # with a seed Hypothesis keeps nothing
+    result = consumer.runpytest_subprocess("-s")  # with a seed Hypothesis keeps nothing
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*V1 a stale write landed: *", "*submit run-1*", "*drain*"])
     result.stdout.no_fnmatch_line("*state.begin()*")  # what Hypothesis chose, unshrunk
-    again = consumer.runpytest_subprocess("--hypothesis-show-statistics")
+    result.stdout.fnmatch_lines("so far: 2")
+    again = consumer.runpytest_subprocess("-s")
     again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines("*during reuse phase*")
+    again.stdout.no_fnmatch_line("so far: 2")  # what failed is tried first
 
 
-def test_rules_and_findings_of_ones_own(consumer: pytest.Pytester) -> None:
-    consumer.makepyfile("""
-        from hypothesis import settings
-        from hypothesis.stateful import rule
-        from pytest_leasecheck.testkit.explore import Races
-        from pytest_leasecheck.testkit.history import Acted
-        from pytest_leasecheck.testkit.verdict import Finding
-        from queues import Queue
+OWN = """
+from hypothesis import settings
+from hypothesis.stateful import invariant, rule
+from pytest_leasecheck.testkit.explore import Races
+from pytest_leasecheck.testkit.history import Acted
+from pytest_leasecheck.testkit.verdict import Finding
+from queues import Queue, Unfenced
 
-        class OwnRaces(Races):
-            subject = Queue
-            most_workers = 1
+class OwnRaces(Races):
+    subject = Queue
+    made = 0
 
-            @rule()
-            def pushed_aside(self):
-                self.perform("stop A\\ncont A")
+    def __init__(self):
+        super().__init__()
+        type(self).made += 1
 
-            def also(self, history, verdict):
-                for event in history.events:
-                    if isinstance(event, Acted) and event.text == "stop A":
-                        yield Finding("own", "nobody may be stopped", "A#1 was stopped", event.n)
+    @rule()
+    def pushed_aside(self):
+        self.perform("stop A\\ncont A")
+{body}
 
-        TestOwn = OwnRaces.TestCase
-        TestOwn.settings = settings(max_examples=20, stateful_step_count=4, deadline=None)
-    """)
-    result = consumer.runpytest_subprocess("--hypothesis-seed=1")
+TestOwn = OwnRaces.TestCase
+TestOwn.settings = settings(max_examples=300, stateful_step_count={steps}, deadline=None)
+
+def teardown_module():
+    print(OwnRaces.made, "examples were made")
+"""
+
+
+def own(consumer: pytest.Pytester, body: str, *, steps: int = 6) -> str:
+    consumer.makepyfile(OWN.format(body=body, steps=steps))
+    result = consumer.runpytest_subprocess("--hypothesis-seed=1", "-s")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines("*nobody may be stopped*")
+    made = next(line for line in result.outlines if line.endswith("examples were made"))
+    # Hypothesis's own shrinking makes a thousand, and many more where a target was sought.
+    assert int(made.removesuffix(" examples were made").rpartition("F")[2]) < 500, made
+    return result.stdout.str()
+
+
+def printed(said: str, heading: str, following: str) -> list[str]:
+    """The lines under one of a failure's headings."""
+    block = said.partition(f"    {heading}\n")[2].partition(f"    {following}\n")[0]
+    return [line.removeprefix("        ") for line in block.splitlines() if line.strip()]
+
+
+def script_in(said: str) -> list[str]:
+    """The script as it is printed."""
+    return printed(said, "script", "as Python")
+
+
+def test_a_race_of_ones_own_machine_is_shrunk_by_the_kit(consumer: pytest.Pytester) -> None:
+    said = own(consumer, """
+    subject = Unfenced
+
+    def also(self, history, verdict):
+        return ()
+    """)  # fmt: skip
+    assert "V1 a stale write landed: " in said
+    assert len(script_in(said)) < 9
+    assert "def test_race(stage):" in printed(said, "as Python", "timeline")
+    assert len(script_in(said)) > 4
+    assert "state.begin()" not in said
+
+
+def test_findings_of_ones_own_are_judged_along(consumer: pytest.Pytester) -> None:
+    said = own(consumer, """
+    def also(self, history, verdict):
+        for event in history.events:
+            if isinstance(event, Acted) and event.text == "stop A":
+                yield Finding("own", "nobody may be stopped", "A#1 was stopped", "run-1", "A#1")
+    """)  # fmt: skip
+    assert "own nobody may be stopped: A#1 was stopped" in said
+    assert "nondeterministic" not in said
+    assert script_in(said) == ["spawn A", "stop A", "heal", "drain"]
+    assert 'OwnRaces.replay("""' in said
+    assert_pasted_fails(consumer, said, "nobody may be stopped")
+
+
+def test_invariants_of_ones_own_are_judged_along(consumer: pytest.Pytester) -> None:
+    said = own(consumer, """
+    @invariant()
+    def alone(self):
+        assert "B" not in self.states, "there is a B"
+    """)  # fmt: skip
+    assert "own alone raised AssertionError: there is a B" in said
+    assert script_in(said) == ["spawn B", "heal", "drain"]
+    assert_pasted_fails(consumer, said, "there is a B")
+
+
+def test_a_mistake_in_ones_own_findings_is_told_with_its_place(consumer: pytest.Pytester) -> None:
+    said = own(consumer, """
+    def also(self, history, verdict):
+        return [Finding("own", "too few words")]
+    """)  # fmt: skip
+    assert "own also raised TypeError: " in said
+    assert ", line 21)" in said
+
+
+def test_what_only_a_rule_can_bring_about_is_told_at_once_and_not_shrunk(
+    consumer: pytest.Pytester,
+) -> None:
+    said = own(consumer, """
+    @rule()
+    def refuses(self):
+        assert "B" not in self.states, "a rule saw B"
+    """)  # fmt: skip
+    assert "own refuses raised AssertionError: a rule saw B" in said
+    assert "not shrunk: the script alone does not bring it about again" in said
+    assert "nondeterministic" not in said
+
+
+def assert_pasted_fails(consumer: pytest.Pytester, said: str, what: str) -> None:
+    """The printed Python, pasted beside the class, fails by the same finding."""
+    python = "\n".join(printed(said, "as Python", "timeline"))
+    module = next(consumer.path.glob("test_*.py")).stem
+    (consumer.path / "test_pasted.py").write_text(f"from {module} import OwnRaces\n\n{python}")
+    result = consumer.runpytest_subprocess("test_pasted.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(f"*{what}*")

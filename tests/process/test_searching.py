@@ -6,6 +6,7 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -172,22 +173,24 @@ def test_failing_script_is_confirmed_and_a_moody_subject_is_told_where_it_parts(
     lane = lane_of(Unfenced)
     failed = play_and_judge(lane, script, name="first")
     assert "V1 a stale write landed" in failed.kinds
-    assert confirm(lane, failed, name="again") is None
+    assert confirm(partial(play_and_judge, lane, name="again"), failed) is None
     moody = lane_of(Moody)
     failed = play_and_judge(moody, script, name="first")
-    parted = confirm(moody, failed, name="again")
+    parted = confirm(partial(play_and_judge, moody, name="again"), failed)
     assert parted is not None
     assert "went two ways after " in parted.where
     assert "≠" in str(parted)
 
 
 def test_shrunk_failure_has_the_fewest_deviations(lane_of: LaneOf) -> None:
-    from pytest_leasecheck.testkit.exploring import smallest
+    from pytest_leasecheck.testkit.replaying import smallest
 
     lane = lane_of(Unfenced)
     long = STALE.replace("expire", "lock\nunlock\nexpire\nspawn C\nstop C\ncont C\nadvance 1s")
     judged = play_and_judge(lane, parse_script(long), name="long")
-    small = smallest(lane, judged)
+    small, plays = smallest(partial(play_and_judge, lane, name="shrinking"), judged)
+    assert 1 < plays < 300
+    assert small.note == ""
     assert judged.kinds & small.kinds
     assert len(small.script.actions) < len(judged.script.actions) - 4
     assert isinstance(small.script, Script)
@@ -211,7 +214,7 @@ def test_ids_drawn_at_random_make_no_subject_unsteady(lane_of: LaneOf) -> None:
     lane = lane_of(DrawsIds)
     failed = play_and_judge(lane, parse_script(STALE), name="first")
     assert any("V1" in kind for kind in failed.kinds)
-    assert confirm(lane, failed, name="again") is None
+    assert confirm(partial(play_and_judge, lane, name="again"), failed) is None
 
 
 @pytest.mark.timeout(240)  # a few hundred scripts

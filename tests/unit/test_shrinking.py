@@ -41,27 +41,28 @@ def has(script: Script, *lines: str) -> bool:
 
 
 def test_what_does_not_matter_is_left_out_and_workers_are_named_in_order() -> None:
-    small, trials = shrink(
+    shrunk = shrink(
         parse_script(LONG),
         lambda script: (
             sum(isinstance(one, acts.Spawn) for one in script.actions) >= 2
             and has(script, "until", "expire", "run")
         ),
     )
-    assert str(small).splitlines() == [
+    assert str(shrunk.script).splitlines() == [
         "spawn A", "spawn B", "until A effect:charge before", "expire", "run A", "heal", "drain",
     ]  # fmt: skip
-    assert 0 < trials <= MOST_TRIALS
+    assert 0 < shrunk.trials <= MOST_TRIALS
+    assert not shrunk.ended
 
 
 def test_end_that_heals_and_drains_is_kept() -> None:
-    small, _ = shrink(parse_script(LONG), lambda script: True)
+    small = shrink(parse_script(LONG), lambda script: True).script
     assert str(small) == "heal\ndrain\n"
 
 
 def test_script_that_needs_all_of_it_is_left_as_it_is() -> None:
     script = parse_script("submit r1\nspawn A\nrun A\nheal\ndrain\n")
-    assert shrink(script, lambda tried: tried == script)[0] == script
+    assert shrink(script, lambda tried: tried == script).script == script
 
 
 def test_trials_are_bounded_and_never_repeated() -> None:
@@ -71,9 +72,22 @@ def test_trials_are_bounded_and_never_repeated() -> None:
         tried.append(script)
         return len(script.actions) > 10
 
-    shrink(parse_script(LONG), fails, most=9)
+    assert shrink(parse_script(LONG), fails, most=9).ended
     assert len(tried) == 9
     assert len(set(tried)) == 9
+
+
+def test_shrinking_ends_where_its_time_does() -> None:
+    tried: list[Script] = []
+
+    def fails(script: Script) -> bool:
+        tried.append(script)
+        return True
+
+    shrunk = shrink(parse_script(LONG), fails, enough=lambda: len(tried) == 2)
+    assert shrunk.ended
+    assert shrunk.trials == 2
+    assert shrunk.script == tried[-1]
 
 
 def test_nothing_that_can_not_be_written_down_is_tried() -> None:
@@ -81,7 +95,7 @@ def test_nothing_that_can_not_be_written_down_is_tried() -> None:
         assert parse_script(str(script)) == script
         return "run A" in str(script)
 
-    small, _ = shrink(parse_script(LONG), fails)
+    small = shrink(parse_script(LONG), fails).script
     assert str(small) == "spawn A\nrun A\nheal\ndrain\n"
 
 
