@@ -82,8 +82,11 @@ class Nursery:
                 continue
             spare = self._spares.popleft()
             self._expect(1)
-            if os.waitpid(spare.pid, os.WNOHANG) == (0, 0):
-                return spare
+            try:
+                if os.waitpid(spare.pid, os.WNOHANG) == (0, 0):
+                    return spare
+            except ChildProcessError:  # a sandbox that knows no subreaper
+                self._give_up()
             spare.end.close()  # somebody has killed it
         return None
 
