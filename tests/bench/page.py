@@ -56,9 +56,10 @@ Of a warm schedule's time (from a profile of each process, rounded) the two work
 third of that SQLite itself; the lane 25 %, for 14 messages of workers and some 120 events; the
 observer 20 %, for one reading a commit; pytest's process 10 %. Four processes take turns on one
 core, and each finds its caches cold: a reading that takes 30 µs when repeated takes over 100 µs in
-its turn. No function has more than a few per cent. A process per incarnation adds two forks, about
-a thousand pages copied in each worker and half as many in the lane (by writing reference counts),
-and two exits. Without attribution a third worker looks at the database in the end, and is counted.
+its turn. No function has more than a few per cent. A process per incarnation is forked ahead, on
+another processor; what is left of it is some 650 pages that each worker copies after it was told
+who it is (by writing reference counts, 2 µs each), and its end. Without attribution a third worker
+looks at the database in the end, and is counted.
 """
 _LEASE: Final = """
 
