@@ -17,12 +17,12 @@ from .boundary import Boundary
 from .channel import TIMEKEEPER
 from .clock import ClockPage, real_monotonic
 from .messages import checked
-from .observer import ObserverClient, ObserverFailed
+from .observer import ObserverClient
 from .placement import Placement
 from .processes import Rest, WorkerProcess, alive
 from .provider import Provider
+from .sight import Sight
 from .turnstile import Turnstile, try_again
-from .walindex import WalIndex
 
 #: A pattern as it travels: name, ordinal, phase.
 WirePattern = tuple[str, int | None, str]
@@ -54,8 +54,7 @@ class LiveStage:
         self.page: Final = page
         self.provider: Final = provider
         self.placement: Final = placement
-        self._observer: Final = observer
-        self._index: Final = WalIndex(db)
+        self._sight: Final = Sight(db, observer, lost=self.blind)
         self._deadline_s: Final = deadline_s
         #: Attribution move by move, where commits can't be seen one by one.
         self._by_move = by_move
@@ -95,21 +94,16 @@ class LiveStage:
         txn: int = 0,
         *,
         wrote: bool = False,
+        moving: bool = False,
     ) -> None:
         """Read what has been committed since the last look, and put it to `who`.
 
         A commit of statements that `wrote` is an event even if it changed nothing in the end.
+        `moving`: whoever has locked the file may be in the middle of a commit.
         """
-        if txn == 0 and self._index.unchanged():
-            return
-        if self._observer is not None:
-            self._index.mark()  # first: what comes after it will be looked for again
-        try:
-            changes = self._observer.read(certain=txn > 0) if self._observer is not None else []
-        except ObserverFailed as error:
-            self.blind(who, str(error))
-            return
-        if not changes and not wrote:
+        past_lock = self._by_move and not moving
+        changes = self._sight.look(who, told=txn > 0, past_lock=past_lock)
+        if changes is None or not (changes or wrote):
             return
         for table, key, _old, new in changes:
             rows = self.tables.setdefault(table, {})
@@ -121,14 +115,11 @@ class LiveStage:
 
     def close(self) -> None:
         """The stage is over."""
-        self._index.close()
+        self._sight.close()
 
     def write_lock(self) -> str:
         """Whether the database's write lock is free at this moment."""
-        try:
-            return self._observer.write_lock() if self._observer is not None else "unknown"
-        except ObserverFailed:
-            return "unknown"
+        return self._sight.write_lock()
 
     def blind(self, who: str, why: str) -> None:
         """Sight was lost; said once. From now on what changed is looked for after each move too."""
@@ -287,7 +278,7 @@ class LiveStage:
         ]
         count = len(self.rows)
         if busy:
-            self.observe(busy[0].who)
+            self.observe(busy[0].who, moving=True)
         if len(busy) > 1 and len(self.rows) > count:
             names = ", ".join(worker.who for worker in busy)
             self.blind(busy[0].who, f"no commit was told, and it may have been of {names}")
@@ -352,6 +343,9 @@ class LiveStage:
             processes.take_line(worker, thread, timekeeper=payload == TIMEKEEPER)
         elif kind == "turn":
             self._turnstile.ask(worker, thread)
+        elif kind == "exclusive":
+            self._sight.note_exclusive(who, note=lambda text: self.note(text, who=who))
+            worker.answer(thread, True)
         elif kind == "no-commit":
             self._turnstile.give_back(worker)
             worker.answer(thread, True)

@@ -34,7 +34,14 @@ _PAYLOADS: Final = {
     "commit": (str, int, int, bool),
     "lookup": (str, str, str),
 }
-_PLAIN: Final = {"wait": int, "turn": int, "no-commit": int, "line": str, "rest": _NONE}
+_PLAIN: Final = {
+    "wait": int,
+    "turn": int,
+    "no-commit": int,
+    "exclusive": int,
+    "line": str,
+    "rest": _NONE,
+}
 _EFFECT: Final = ((str,), (str,), (str, int, _NONE), (int, _NONE), (str, _NONE), (str,), (bool,))
 
 

@@ -15,11 +15,13 @@ import sqlite3
 import urllib.parse
 from typing import Any, Final
 
-from . import guard, sqlite_api, wire
+from . import guard, pastlock, sqlite_api, wire
 from .tables import Table, WireChange, attach_mirrors
 
 #: How long a committed state may stay illegible, in real time.
 _BUSY_MS: Final = 50
+#: How often it is tried to read a file that is being written, before it counts as illegible.
+_TRIES: Final = 4
 
 
 #: What the lane doesn't wait for.
@@ -49,13 +51,17 @@ class ObserverClient:
         """Begin with a database: its schema, and the rows of the declared tables by key."""
         return self._ask("open", path, tables, brief)  # type: ignore[no-any-return]
 
-    def read(self, *, certain: bool) -> list[WireChange]:
-        """What has changed since the last reading.
+    def read(self, *, certain: bool, past_lock: bool) -> tuple[list[WireChange], str]:
+        """What has changed since the last reading; and why that can't be had now, if it can't.
 
-        `certain`: a commit has just been made, and must be legible. Else a database that somebody
-        at rest has locked for writing its pages has nothing new: earlier commits were read.
+        `certain`: a commit has just been made, and must be legible. `past_lock`: whoever has locked
+        the file moves no more, so that it may be read all the same.
         """
-        return self._ask("read", certain)  # type: ignore[no-any-return]
+        return self._ask("read", certain, past_lock)  # type: ignore[no-any-return]
+
+    def step_aside(self) -> None:
+        """From now on, for this database, be connected only while reading."""
+        self._ask("step_aside")
 
     def write_lock(self) -> str:
         """Whether the write lock is `free` or `held` right now."""
@@ -129,7 +135,8 @@ class _Reader:
     def __init__(self, library: Any) -> None:
         self._library: Final = library
         self._path = ""
-        self._brief = False
+        #: Connected only while reading: every database, or the present one.
+        self._brief = self._aside = False
         self._identity: tuple[int, int] | None = None
         self._connection: sqlite3.Connection | None = None
         self._tables: dict[str, Table] = {}
@@ -173,28 +180,36 @@ class _Reader:
         self._release()
         return schema, rows
 
-    def read(self, certain: bool) -> list[WireChange]:
-        """What has changed since the last reading."""
+    def read(self, certain: bool, past_lock: bool) -> tuple[list[WireChange], str]:
+        """What has changed since the last reading, or why it is illegible."""
         if _identity(self._path) != self._identity:
             raise sqlite3.OperationalError("the database file was deleted or replaced")
+        for _ in range(_TRIES):
+            try:
+                return self._changes(self._connect(), certain), ""
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+            finally:
+                self._release()
+            illegible = pastlock.why_illegible(self._path)
+            if not (illegible and past_lock):
+                break  # else it may be a commit that is nearly over
+        if certain and illegible:
+            raise sqlite3.OperationalError(illegible)
+        if illegible or not past_lock:
+            return [], illegible or pastlock.LOCKED
         try:
-            return self._changes(self._connect(), certain)
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise
-            if not certain:
-                return []
-            if os.path.exists(self._path + "-wal"):
-                raise
-            return self._changes_past_lock()
+            with pastlock.unwritten(self._path):
+                return self._changes_past_lock(), ""
         finally:
             self._release()
 
     def _changes_past_lock(self) -> list[WireChange]:
-        """With a rollback journal, the next to commit locks the file before it asks for its turn.
+        """With a rollback journal, a locked file is what was committed last, and is read as that.
 
-        It writes no page until it gets that (unless its cache spills), so the file is what was
-        committed last, and is read as one that doesn't change.
+        The next to commit locks it before it asks for its turn, and a connection may keep it to
+        itself; nobody writes a page meanwhile (`pastlock`).
         """
         own = self._connect()
         for table in self._tables.values():
@@ -213,14 +228,17 @@ class _Reader:
     def _changes(self, connection: sqlite3.Connection, certain: bool) -> list[WireChange]:
         # The data's version stands still while nobody else commits; a new connection has its
         # own count.
-        if not (certain or self._brief) and _data_version(connection) == self._versions[0]:
+        if (
+            not (certain or self._brief or self._aside)
+            and _data_version(connection) == self._versions[0]
+        ):
             return []
         if any(table.grows for table in self._tables.values()):
             attach_mirrors(connection)
         connection.execute("BEGIN")
         try:
             versions = _versions(connection)
-            if versions == self._versions and not self._brief:
+            if versions == self._versions and not (self._brief or self._aside):
                 return []
             reshaped = versions[1] != self._versions[1]
             changes: list[WireChange] = []
@@ -244,11 +262,20 @@ class _Reader:
             self._release()
         return "free"
 
+    def step_aside(self) -> None:
+        """A connection that is there keeps out whoever wants a WAL database for itself."""
+        if self._connection is not None:
+            for table in self._tables.values():
+                table.leave_mirror(self._connection)
+        self._aside = True
+        self._release()
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
         self._tables = {}
+        self._aside = False
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -261,7 +288,7 @@ class _Reader:
         return self._connection
 
     def _release(self) -> None:
-        if self._brief and self._connection is not None:
+        if (self._brief or self._aside) and self._connection is not None:
             self._connection.close()
             self._connection = None
 

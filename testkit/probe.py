@@ -22,7 +22,7 @@ from typing import Any, Final
 from . import sqlite_api
 from .channel import Channel, Wait, thread_name
 from .clock import ClockPage, real_sleep
-from .sql_text import Sql, attached_as, read_sql_bytes
+from .sql_text import Sql, attached_as, keeps_to_itself, read_sql_bytes
 
 #: Where several move at once, who has slept this long for the write lock is at rest.
 _LOCK_WAIT_US: Final = 100_000
@@ -182,6 +182,8 @@ class Probe:
             channel.finish()
         me = _thread.get_ident()
         sql = read_sql_bytes(string_at(text))
+        if sql.verb == "PRAGMA" and keeps_to_itself(sqlite_api.text_at(text)):
+            channel.ask("exclusive", connection.number)
         begins = 0
         if (
             sql.verb in ("BEGIN", "SAVEPOINT")

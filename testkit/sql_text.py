@@ -31,6 +31,11 @@ _AFTER_WITH: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT
 _DEFINES: Final = frozenset({"CREATE", "ALTER", "DROP", "REINDEX", "ANALYZE"})
 
 
+_EXCLUSIVE: Final = re.compile(
+    rf"PRAGMA\s+(?:(?:\w+|{_QUOTED})\s*\.\s*)?[\"'`\[]?locking_mode[\"'`\]]?\s*[=(]"
+    r"\s*[\"'`\[]?exclusive\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
 _ATTACH: Final = re.compile(rf"ATTACH\b.*\bAS{_NAME}\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -81,6 +86,14 @@ def attached_as(text: str) -> str:
         return ""
     match = _ATTACH.fullmatch(_COMMENT.sub(lambda found: found[1] or " ", text).strip(" \t\r\n;"))
     return _unquoted(match[1]) if match else ""
+
+
+def keeps_to_itself(text: str) -> bool:
+    """Whether a statement lets its connection keep the locks that it has taken."""
+    if "LOCKING_MODE" not in text.upper():
+        return False
+    text = _COMMENT.sub(lambda found: found[1] or " ", text).strip(" \t\r\n;")
+    return bool(_EXCLUSIVE.fullmatch(text))
 
 
 def _end_of_with(text: str) -> int:

@@ -21,6 +21,7 @@ class WalIndex:
     def __init__(self, path: str) -> None:
         self._db: Final = path
         self._path: Final = path + "-shm"
+        self._log: Final = path + "-wal"
         self._file: tuple[int, int] = (0, 0)
         self._fd = -1
         self._marked = b""
@@ -43,6 +44,7 @@ class WalIndex:
         """The header's bytes, empty where there is none."""
         try:
             database, found = os.stat(self._db), os.stat(self._path)
+            log = os.stat(self._log)
             if self._fd < 0 or self._file != (found.st_dev, found.st_ino):
                 self._open()
             header = os.pread(self._fd, _HEADER, 0)  # a mapping would be fatal were it cut short
@@ -50,8 +52,11 @@ class WalIndex:
             return b""
         if len(header) < _HEADER or not header[_IS_INIT]:
             return b""
-        # A file that was put in the database's place is another one.
-        return header + b"%d %d" % (database.st_dev, database.st_ino)
+        # A file that was put in the database's place is another one. A connection that has the
+        # database for itself keeps an index of its own, and only the log grows.
+        return header + b"%d %d %d %d" % (
+            database.st_dev, database.st_ino, log.st_size, log.st_mtime_ns
+        )  # fmt: skip
 
     def _open(self) -> None:
         self.close()

@@ -36,11 +36,11 @@ class Committed:
         #: Asked before each reading: who else commits just now?
         self.meanwhile: Callable[[], list[str]] = list
 
-    def read(self, *, certain: bool) -> list[Any]:
-        del certain
+    def read(self, *, certain: bool, past_lock: bool) -> tuple[list[Any], str]:
+        del certain, past_lock
         notes = self.waiting + self.meanwhile()
         self.waiting = []
-        return [("jobs", (note,), None, {"note": note}) for note in notes]
+        return [("jobs", (note,), None, {"note": note}) for note in notes], ""
 
 
 class Racer:
