@@ -147,7 +147,12 @@ def _judged(file: Path, *, trusted: bool) -> tuple[History, Verdict]:
         raise HistoryError(str(file), [Problem("", f"{what} say --import if you trust this file")])
     acted = [line for line in history.header.script.splitlines() if line.strip()]
     drained = bool(acted) and isinstance(parse_script(history.header.script).actions[-1], Drain)
-    return history, judge(history, drained=drained and _played_to_its_end(history))
+    requires = history.header.requires or ()
+    drained = drained and _played_to_its_end(history)
+    try:
+        return history, judge(history, requires=requires, drained=drained)
+    except ValueError as error:  # a moment that there is none of
+        raise HistoryError(str(file), [Problem("", f"what it requires: {error}")]) from error
 
 
 def _played_to_its_end(history: History) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from .playing import Result
+from .saved import required_lines
 from .testkit.advice import advice_on, whose
 from .testkit.errors import NeverReached
 from .testkit.hints import hint_on
@@ -136,6 +137,8 @@ def _hint(result: Result) -> str:
 def _script(result: Result) -> Iterator[str]:
     yield ""
     yield "script"
+    if result.scenario.requires:
+        yield from (f"    {line}" for line in required_lines(result.scenario.requires))
     yield from (f"    {line}" for line in str(result.script).splitlines())
 
 

@@ -12,17 +12,15 @@ from typing import Any, Final
 
 import pytest
 
-from . import engine
 from .failure import Unproven, notes, printable
-from .playing import SCENARIO_MARK, free_scenario, unclaimed
+from .playing import free_scenario, unclaimed
 from .runtime import Runtime, runtime_of
+from .saved import Required, read_saved
 from .subjects import Named, variant
 from .suite import Group, all_groups, find
 from .tally import Record, to_properties
-from .testkit.errors import HistoryError, InputError, LeasecheckError, ScriptError
-from .testkit.files import read_file
+from .testkit.errors import LeasecheckError, ScriptError
 from .testkit.scenario import Scenario
-from .testkit.script import Script, parse_script
 from .testkit.subject import Subject
 from .testkit.verdict import Verdict
 
@@ -333,47 +331,21 @@ def _check_scripts(groups: Sequence[Group], runtime: Runtime) -> None:
 
 def _replay(file: Path, runtime: Runtime, config: pytest.Config) -> Group:
     """The group with the one scenario that a saved file is of."""
-    script = read_saved(file)
-    subject = runtime.subject.subject
-    found = find(all_groups(config), script, subject=subject, name=_saved_name(file))
+    saved = read_saved(file)
+    subject, script = runtime.subject.subject, saved.script
+    found = find(all_groups(config), script, subject=subject, name=saved.scenario)
     name = found.name if found is not None else file.stem
     base = found or free_scenario(name, requires=(), holds=None)
+    requires = base.requires if saved.requires is None else saved.requires
+    config.pluginmanager.register(Required(file, requires), "leasecheck-required")
     replayed = Scenario(
         name=name,
         story=base.story,
         script=str(script),
-        requires=base.requires,
+        requires=requires,
         needs=base.needs,
         holds=base.holds,
         also=base.also,
         variant=base.variant,
     )
     return Group("replay", (replayed,), file)
-
-
-def _saved_name(file: Path) -> str:
-    """The scenario that a saved script says it is of; '' when it says nothing."""
-    with file.open("rb") as saved:
-        first = saved.readline(1000).decode("utf-8", "replace")
-    return first.removeprefix(SCENARIO_MARK).strip() if first.startswith(SCENARIO_MARK) else ""
-
-
-def read_saved(file: Path) -> Script:
-    """The script in a saved script or history. Raises `pytest.UsageError`."""
-    try:
-        data = read_file(file)
-        text = engine.load_history(file).header.script if data[:1] == b"{" else data.decode("utf-8")
-        script = parse_script(text)
-    except FileNotFoundError:
-        raise pytest.UsageError(f"--leasecheck-replay: there is no file {file}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise pytest.UsageError(f"--leasecheck-replay: can't read {file}: {error}") from error
-    except (HistoryError, ScriptError) as error:
-        raise pytest.UsageError(f"--leasecheck-replay={file}: {_all(error)}") from error
-    if not script.actions:
-        raise pytest.UsageError(f"--leasecheck-replay={file}: there is no action in it")
-    return script
-
-
-def _all(error: InputError) -> str:
-    return "; ".join(str(problem) for problem in error.problems)

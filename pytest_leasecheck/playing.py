@@ -14,6 +14,7 @@ import pytest
 from . import engine
 from .asking import ask, implementers, listed, tell
 from .evidence import Evidence
+from .saved import saved_text, with_required
 from .subjects import Named
 from .tally import Record, record_of
 from .testkit.blame import blaming
@@ -28,8 +29,6 @@ from .testkit.verdict import Finding, Outcome, Verdict
 if TYPE_CHECKING:
     from .lanes import Lanes
 
-#: How a saved script begins: the scenario that it is of.
-SCENARIO_MARK: Final = "# scenario: "
 _HISTORY: Final = "pytest_leasecheck_history"
 
 Invariant = Callable[[History, Verdict], Sequence[Finding]]
@@ -185,10 +184,12 @@ class Player:
                 raise OSError(errno.ELOOP, "a worker put a link in its place")
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
-            text = f"{SCENARIO_MARK}{result.scenario.name}\n{result.script}"
+            named, requires = result.scenario.name, result.scenario.requires
+            text = saved_text(result.script, scenario=named, requires=requires)
             write_new(_unused(folder / "script.txt"), text)
             if result.history is not None:
-                engine.save_history(result.history, _unused(folder / "history.jsonl"))
+                history = with_required(result.history, requires)
+                engine.save_history(history, _unused(folder / "history.jsonl"))
         except OSError as error:
             kept = folder if folder.is_dir() else None
             return replace(result, kept=kept, lost=f"{error.strerror or error}: {folder}")

@@ -242,7 +242,8 @@ class Header:
 
     `declaration` is `subject.declaration_to_json`'s output; `tables` are the declared tables' rows
     before the first event, keyed like `Change.key`; `schema` is every CREATE statement of the
-    database, so that an attempt can be asked again on a scratch copy.
+    database, so that an attempt can be asked again on a scratch copy; `requires` are the moments
+    without which the script proves nothing, None where that was not said.
     """
 
     subject: str
@@ -256,6 +257,7 @@ class Header:
     declaration: Mapping[str, object] = field(default_factory=dict)
     schema: tuple[str, ...] = ()
     tables: Mapping[str, Mapping[Key, Row]] = field(default_factory=dict)
+    requires: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

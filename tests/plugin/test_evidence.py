@@ -27,7 +27,11 @@ def test_evidence_of_a_failure_is_private_and_complete(
     (session,) = (path for path in top.iterdir() if path.is_dir())
     (folder,) = top.rglob("leasecheck-classic--finished")
     assert {path.name for path in folder.iterdir()} == {"script.txt", "history.jsonl", "A#1.log"}
-    assert (folder / "script.txt").read_text().startswith("# scenario: finished\nsubmit r1\n")
+    assert (
+        (folder / "script.txt")
+        .read_text()
+        .startswith("# scenario: finished\n# requires: stale attempt by A\nsubmit r1\n")
+    )
     for path in (top, session, folder):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     for name in ("script.txt", "history.jsonl"):

@@ -48,6 +48,24 @@ def test_fault_is_told_and_exits_with_one(
     assert "  V1 a stale write landed: A#1" in out
 
 
+def test_history_that_says_what_it_requires_is_judged_by_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = saved(tmp_path / "history.jsonl", stale=False)
+    text = file.read_text()
+    assert '"requires":null' in text
+    file.write_text(text.replace('"requires":null', '"requires":["stale attempt"]'))
+    assert main(["judge", str(file)]) == 0
+    assert f"{file}: inconclusive; " in (told := capsys.readouterr().out)
+    assert "  not shown: stale attempt\n" in told
+    file.write_text(text.replace('"requires":null', '"requires":["a miracle"]'))
+    assert main(["judge", str(file)]) == 2
+    assert "what it requires: " in capsys.readouterr().err
+    file.write_text(text.replace(',"requires":null', ""))  # of an earlier version
+    assert main(["judge", str(file)]) == 0
+    assert f"{file}: pass; " in capsys.readouterr().out
+
+
 def test_file_that_is_no_history_exits_with_two_and_hides_no_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
