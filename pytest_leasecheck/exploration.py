@@ -19,7 +19,7 @@ from .mount import ScenarioItem
 from .playing import Player, Result, free_scenario
 from .subjects import Named
 from .suite import Group
-from .tally import Record, to_properties
+from .tally import EXPLORED, Record, to_properties
 from .testkit.confirming import Judged, play_and_judge
 from .testkit.errors import LaneDied, LeasecheckError, ScriptError
 from .testkit.files import write_new
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .testkit.lane import Lane
 
 EXPLORE: Final = "explore"
-PROPERTY: Final = "leasecheck.explored"
 _PLAIN: Final = "submit run-1\nspawn A\nrun A\nheal\ndrain\n"
 #: Something is said after so long, and again each time that it has passed.
 PATIENCE_S: Final = 2.0
@@ -92,7 +91,9 @@ class Exploration:
         lane = self._lanes.lane_for(self._subject.subject)
         again = self._saved_that_fails(lane)
         if again is not None:
-            self._report(again, Tally(scripts=1), seed=None)
+            one = Tally()
+            one.count(again)
+            self._report(again, one, seed=None)
         seed = seed_of(self._item.config)
         scripts = max(1, (self._runtime.settings.explore or 0) // _lanes_of(self._item.config))
         seen = Tally()
@@ -100,7 +101,7 @@ class Exploration:
         def told(tally: Tally) -> None:
             nonlocal seen
             seen = tally
-            self._progress.tell(f"explored {tally.scripts} of about {scripts} scripts", tally)
+            self._progress.tell(f"explored {tally.scripts} of {scripts} scripts", tally)
 
         try:
             explored = explore(lane, scripts=scripts, seed=seed, told_so_far=told)
@@ -109,9 +110,8 @@ class Exploration:
             if isinstance(error, LaneDied):
                 self._lanes.drop(self._subject.subject)
             pytest.fail(f"after {seen.scripts} scripts (seed {seed}): {error}", pytrace=False)
-        except BaseException:  # interrupted: what was found so far is in the summary
-            self._note(seen, seed)
-            self._progress.say(_so_far(seen, seed), seen)
+        except BaseException:  # interrupted: no report comes of it, so it is said now
+            say_so_far(self._progress, seen, seed)
             self._lanes.drop(self._subject.subject)
             raise
         if explored.found is not None:
@@ -119,11 +119,15 @@ class Exploration:
         self._note(explored.tally, seed)
         if explored.unsteady:
             pytest.fail(f"seed {seed}: {explored.unsteady}", pytrace=False)
-        self._item.user_properties += to_properties(record_of(self._subject, explored.tally))
+        record = record_of(self._subject, explored.tally, missing=explored.missing)
+        self._item.user_properties += to_properties(record)
+        if explored.missing and not lane.facts.hooks:
+            pytest.skip(f"not shown: SQLite's symbols are hidden; {explored.missing}")
+        if explored.missing:
+            pytest.fail(f"seed {seed}: {explored.missing}", pytrace=False)
 
     def _note(self, tally: Tally, seed: int | None) -> None:
-        told = f"{tally.scripts} {tally.steps} {tally.wasted} {seed}"
-        self._item.user_properties.append((PROPERTY, told))
+        note(self._item, tally, seed)
 
     def _report(self, judged: Judged, tally: Tally, *, seed: int | None) -> None:
         """Keep a failure where it is tried first next time, and raise it."""
@@ -135,8 +139,7 @@ class Exploration:
         self._save(judged)
         if seed is not None:
             self._note(tally, seed)
-        record = replace(result.record, counts=_counts(tally), refused=tally.refused)
-        self._item.user_properties += to_properties(record)
+        self._item.user_properties += to_properties(of_search(result.record, tally))
         python = as_python(judged.script)
         self._item.add_report_section("call", "as Python", python)
         if seed is not None:
@@ -201,16 +204,22 @@ def _counts(tally: Tally) -> Counts:
     )
 
 
-def record_of(subject: Named, tally: Tally) -> Record:
-    """What a search that found nothing adds to the summary."""
-    return Record(
+def of_search(record: Record, tally: Tally) -> Record:
+    """The record of one script, with the counts of the search that found it."""
+    return replace(
+        record, counts=_counts(tally), refused=tally.refused, refused_by=dict(tally.refused_by)
+    )
+
+
+def record_of(subject: Named, tally: Tally, *, missing: str = "") -> Record:
+    """What a search that found nothing adds to the summary; `missing`: why it proves nothing."""
+    plain = Record(
         subject.label,
-        "pass",
-        counts=_counts(tally),
-        refused=tally.refused,
+        "inconclusive" if missing else "pass",
         notes=tuple(sorted(tally.notes)),
         not_claimed=not_judged(subject),
     )
+    return of_search(plain, tally)
 
 
 def not_judged(subject: Named) -> dict[str, str]:
@@ -218,18 +227,44 @@ def not_judged(subject: Named) -> dict[str, str]:
     return not_claimed(declaration_of(subject.subject), holds=ALL_INVARIANTS)
 
 
-def _so_far(tally: Tally, seed: int) -> str:
+def say_so_far(progress: Progress, tally: Tally, seed: int | None) -> None:
+    """Say what an interrupted search had found: no report comes of it."""
     found = "; ".join(sorted({kind for one in tally.failures for kind in one.kinds}))
-    return f"interrupted after {tally.scripts} scripts (seed {seed}): {found or 'no fault so far'}"
+    drawn = f" (seed {seed})" if seed is not None else ""
+    progress.say(
+        f"interrupted after {tally.scripts} scripts{drawn}: {found or 'no fault so far'}", tally
+    )
+    for judged in tally.failures[:1]:
+        script = "".join(f"\n    {line}" for line in str(judged.script).splitlines())
+        progress.line(f"its script, not shrunk yet:{script}")
+
+
+def note(item: pytest.Item, tally: Tally, seed: int | None) -> None:
+    """Add what was explored to what a test's reports carry."""
+    counts = (tally.scripts, tally.steps, tally.wasted, tally.again, tally.shrinking)
+    dangers = (tally.stale_attempts, tally.interruptions)
+    numbers = " ".join(map(str, (*counts, *dangers)))
+    item.user_properties.append((EXPLORED, f"{numbers} {'' if seed is None else seed}"))
 
 
 def told(done: Sequence[str]) -> str:
     """The summary's line about explorations, from their properties."""
-    rows = [[int(number) for number in one.split()[:3]] for one in done]
-    scripts, steps, wasted = (sum(column) for column in zip(*rows, strict=True))
-    seeds = ", ".join(one.split()[3] for one in done)
+    rows = [one.split() for one in done]
+    numbers = ([int(number) for number in row[:7]] for row in rows)
+    scripts, steps, wasted, again, shrinking, stale, interrupted = (
+        sum(column) for column in zip(*numbers, strict=True)
+    )
     share = 100 * wasted / max(1, steps)
-    return f"explored      {scripts} scripts, {steps} steps, {share:.1f} % wasted; seed {seeds}"
+    parts = [f"{scripts} scripts, {steps} steps, {share:.1f} % wasted"]
+    if again or shrinking:
+        parts.append(f"besides, {again} plays to believe a failure and {shrinking} to shrink it")
+    never = ["a stale attempt"] * (not stale) + ["an interrupted step"] * (not interrupted)
+    if never:
+        parts.append(f"never came about: {', '.join(never)}")
+    seeds = [row[7] for row in rows if len(row) > 7]
+    if seeds:
+        parts.append(f"seed {', '.join(seeds)}")
+    return f"explored      {'; '.join(parts)}"
 
 
 class Progress:

@@ -6,6 +6,7 @@ the functions that need it.
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -201,6 +202,14 @@ def pytest_configure(config: pytest.Config) -> None:
         _ = runtime_of(config).evidence
     elif config.getoption("dist", "no") != "no":
         config.pluginmanager.register(_Listener(config), "leasecheck-listener")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Watch tests that explore, where a module that was collected has any."""
+    if f"{__package__}.testkit.explore" in sys.modules:
+        from .races import RacesWatch
+
+        session.config.pluginmanager.register(RacesWatch(), "leasecheck-races")
 
 
 class _Listener:

@@ -18,7 +18,7 @@ from .options import Settings, read_settings
 from .pages import PARTS, SUMMARY_VARIABLE, Pages, check_target
 from .playing import Player
 from .subjects import Named
-from .tally import Record, from_properties
+from .tally import EXPLORED, Record, from_properties
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -70,6 +70,8 @@ class Runtime:
     settings: Settings
     #: What each test proved, by node id; in pytest-xdist's controller, of all workers.
     records: dict[str, Record] = field(default_factory=dict)
+    #: What each exploration did, by node id.
+    explored: dict[str, str] = field(default_factory=dict)
     #: What there is to say about the page and the job's summary.
     drawn: Sequence[tuple[str, str]] = ()
 
@@ -138,6 +140,9 @@ class Runtime:
             record = from_properties(report.user_properties)
             if record is not None:
                 self.records[report.nodeid] = record
+            for name, value in report.user_properties:
+                if name == EXPLORED:
+                    self.explored[report.nodeid] = str(value)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say what was proved."""
@@ -145,6 +150,10 @@ class Runtime:
 
         base = self.config.invocation_params.dir
         write_summary(terminalreporter, self.records, drawn=self.drawn, base=base)
+        if self.explored:
+            from .exploration import told
+
+            terminalreporter.write_line(told(list(self.explored.values())))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:

@@ -93,7 +93,6 @@ class Search:
     def __post_init__(self) -> None:
         self._done: dict[str, tuple[str, str, str]] = {}
         self._unnamed = (0, 0)
-        self._explored: list[str] = []
         self._soaked: list[str] = []
         self._interleaved: list[str] = []
 
@@ -161,8 +160,6 @@ class Search:
                     self._interleaved.append(str(value))
                 if name == soaking.PROPERTY:
                     self._soaked.append(str(value))
-                if name == exploration.PROPERTY:
-                    self._explored.append(str(value))
                 if name == _PROPERTY:
                     family, at, outcome = str(value).split(" ", 2)
                     self._done[report.nodeid] = (family, at, outcome)
@@ -173,8 +170,6 @@ class Search:
         if self._done:
             for line in self.told():
                 terminalreporter.write_line(line)
-        if self._explored:
-            terminalreporter.write_line(exploration.told(self._explored))
         for line in self._interleaved:
             terminalreporter.write_line(f"interleaved   {line}")
         for line in self._soaked:

@@ -14,6 +14,8 @@ from .testkit.history import History
 from .testkit.verdict import Attempt, Counts, Verdict
 
 _PREFIX: Final = "leasecheck."
+#: Under which name an exploration tells what it did, in numbers (`exploration.note`).
+EXPLORED: Final = f"{_PREFIX}explored"
 _BROKEN: Final = "broken: "
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from .found import Explored, Nondeterministic, RaceFound
+from .found import Explored, Nondeterministic, RaceFound, Tally
 
 if TYPE_CHECKING:
     from .exploring import Explorer
@@ -47,4 +47,21 @@ def explored(
         else:
             unsteady = ""
         break
-    return Explored(machine.tally(), seed, found, unsteady)
+    tally = machine.tally()
+    missing = "" if found is not None or unsteady else missing_in(tally)
+    return Explored(tally, seed, found, unsteady, missing)
+
+
+def missing_in(tally: Tally) -> str:
+    """Why a search that found nothing proves nothing; empty when it does.
+
+    No vacuous pass: a stale attempt was made in it, or a step was interrupted.
+    """
+    missing = sorted(tally.unseen)
+    if not tally.stale_attempts and not tally.interruptions:
+        scripts = "1 script" if tally.scripts == 1 else f"{tally.scripts} scripts"
+        missing.append(
+            f"in {scripts} no stale attempt was made, and no step was interrupted; more scripts, or"
+            " longer ones, may come to it"
+        )
+    return f"inconclusive, so nothing is proven: {'; '.join(missing)}" if missing else ""

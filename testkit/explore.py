@@ -50,11 +50,13 @@ from .concluding import explored
 from .errors import LeasecheckError
 from .exploring import Explorer, attributes_of
 from .families import RUN
-from .found import Explored, Nondeterministic, RaceFound, Tally
+from .found import Explored, Inconclusive, Nondeterministic, RaceFound, Tally
 from .lane import Lane
 from .script import PROVIDER_FAULTS
 
-__tracebackhide__ = methodcaller("errisinstance", (LeasecheckError, RaceFound, Nondeterministic))
+#: Errors whose text tells all.
+_IN_WORDS: Final = (LeasecheckError, RaceFound, Nondeterministic, Inconclusive)
+__tracebackhide__ = methodcaller("errisinstance", _IN_WORDS)
 
 _FAULTS: Final = tuple(fault for fault in PROVIDER_FAULTS if fault != "deliver")
 #: Which of those that may be chosen; taken modulo how many there are.
@@ -79,7 +81,9 @@ def _case_of(machine: type[Races]) -> type[unittest.TestCase]:
     """A test case that runs a machine under its settings, and ends the lane."""
 
     def run_test(self: Any) -> None:
+        machine.share().tally = Tally()
         _run(machine, _ours(self.settings))
+        machine.conclude()
 
     run_test.is_hypothesis_test = True  # type: ignore[attr-defined]  # what it marks its own with
     run_test._hypothesis_state_machine_class = machine  # type: ignore[attr-defined]  # likewise
@@ -340,7 +344,8 @@ class Races(Explorer, RuleBasedStateMachine):
 def races(subject: Any, **options: Any) -> type[unittest.TestCase]:
     """A test case that explores a subject: assign it to a name that begins with `Test`.
 
-    `options` are attributes of `Races` (`most_workers=2`) or of `LaneOptions` (`clock="wall"`).
+    `options` are attributes of `Races` (`most_workers=2`; `may_be_harmless=True`: it passes, too,
+    when no dangerous moment came about) or of `LaneOptions` (`clock="wall"`).
     Settings are Hypothesis's: `races(MySubject).settings = settings(max_examples=1_000)`, or a
     profile. Its own shrinking is left out, whatever they say: it plays hundreds of scripts, which
     takes minutes, and the kit some dozens.

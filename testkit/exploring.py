@@ -11,16 +11,18 @@ import os
 import tempfile
 import textwrap
 import types
-from collections.abc import Iterable, Mapping
+import unittest
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from . import script as acts
+from .concluding import missing_in
 from .confirming import Judged, confirm, play_and_judge
 from .errors import TOLD_IN_WORDS, LeasecheckError, NeverReached, StageError, Unsettled
 from .families import PointMap
-from .found import Nondeterministic, Tally, kind_of, parse_actions, rewritten
+from .found import Inconclusive, Nondeterministic, Tally, kind_of, parse_actions, rewritten
 from .history import History
 from .judge import judge
 from .lane import Lane, LaneOptions
@@ -38,6 +40,8 @@ __tracebackhide__ = TOLD_IN_WORDS
 
 #: So many choices of a point in ten are made among those where windows open.
 _HOT_IN_TEN = 7
+#: What `races` takes for the machine; the rest is for its lane.
+_OF_MACHINES = ("most_workers", "confirms", "may_be_harmless")
 
 
 @dataclass(slots=True)
@@ -66,6 +70,10 @@ class Explorer:
     lane: ClassVar[Lane | None] = None
     #: Whether a failing script is played again before it is believed.
     confirms: ClassVar[bool] = True
+    #: Whether a search passes in which no stale attempt was made and no step was interrupted.
+    may_be_harmless: ClassVar[bool] = False
+    #: Called after each example of any class, as `told_so_far` of its own class is.
+    listeners: ClassVar[list[Callable[[Tally], None]]] = []
     _kept: ClassVar[dict[type, Shared]] = {}
 
     def __init__(self) -> None:
@@ -108,6 +116,18 @@ class Explorer:
     @classmethod
     def told_so_far(cls, tally: Tally) -> None:
         """Called after each example."""
+
+    @classmethod
+    def conclude(cls) -> None:
+        """Raise `Inconclusive` where nothing was found, and nothing is proven either."""
+        tally = cls.tally()
+        why = "" if cls.may_be_harmless else missing_in(tally)
+        if why and not cls.share().lane.facts.hooks:
+            raise unittest.SkipTest(f"not shown: SQLite's symbols are hidden; {why}")
+        if why:
+            tally.error = Inconclusive(f"{why}. `may_be_harmless = True` lets it pass")
+            raise tally.error
+        tally.done = True
 
     @classmethod
     def tally(cls) -> Tally:
@@ -240,7 +260,8 @@ class Explorer:
             return None
         judged = self.finished(own)
         self._shared.tally.count(judged)
-        self.told_so_far(self._shared.tally)
+        for tell in (self.told_so_far, *self.listeners):
+            tell(self._shared.tally)
         return judged
 
     def finished(self, error: BaseException | None = None) -> Judged:
@@ -254,9 +275,11 @@ class Explorer:
         script = Script(tuple(self.actions))
         history = rewritten(history, script, self._texts)
         verdict = judge(history)
-        found = [*verdict.findings, *self._own_findings(history, verdict, error)]
-        by = type(self).__name__ if self.judges_itself() else ""
-        return Judged(script, history, replace(verdict, findings=tuple(found)), by=by)
+        added = tuple(self._own_findings(history, verdict, error))
+        verdict = replace(verdict, findings=(*verdict.findings, *added))
+        if any(one.severity == "fault" for one in added):
+            verdict = replace(verdict, outcome="fail")
+        return Judged(script, history, verdict, by=type(self).__name__ * self.judges_itself())
 
     def _own_findings(
         self, history: History, verdict: Verdict, error: BaseException | None
@@ -312,16 +335,20 @@ class Explorer:
 
     def found(self, judged: Judged, *, final: bool) -> AssertionError:
         """What is to be raised for a failing example; what is reported in the end is shrunk."""
-        shared = self._shared
+        shared, tally = self._shared, self._shared.tally
         kinds = "; ".join(sorted(judged.kinds))
         # A script that is the first of its kind to fail, or the final one, is played again.
         if self.confirms and (kinds not in shared.believed or final):
+            tally.again += 2
             if parting := confirm(self.play, judged):
-                return Nondeterministic(judged, parting)
+                tally.error = Nondeterministic(judged, parting)
+                return tally.error
             shared.believed.add(kinds)
         if final:
-            judged, _plays = smallest(self.play, judged)
-        return kind_of(judged)(judged)
+            judged, plays = smallest(self.play, judged)
+            tally.shrinking += plays
+        tally.error = kind_of(judged)(judged)
+        return tally.error
 
 
 def _open(machine: type[Explorer]) -> Lane:
@@ -335,7 +362,7 @@ def _open(machine: type[Explorer]) -> Lane:
 
 def attributes_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a machine's class from options for it and for its lane."""
-    own = {key: value for key, value in options.items() if key in ("most_workers", "confirms")}
+    own = {key: value for key, value in options.items() if key in _OF_MACHINES}
     rest = {key: value for key, value in options.items() if key not in own}
     rest.setdefault("folder", Path(tempfile.gettempdir()) / "leasecheck-explored")
     rest.setdefault("number", os.getpid())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -48,9 +49,18 @@ def told(judged: Judged) -> str:
     return "\n".join(lines)
 
 
+class Inconclusive(AssertionError):
+    """A search that found nothing, and proves nothing either; the text says what was missing."""
+
+
 @dataclass(slots=True)
 class Tally:
-    """What an exploration did so far. `first` is the number of the script that failed first."""
+    """What an exploration did so far. `first` is the number of the script that failed first.
+
+    `scripts` are those that were mixed; what was played `again` to be believed, and for
+    `shrinking`, is none of them. `unseen` is what the kit was blind to. `error` ended it; `done`
+    says that it came to its end, and passes.
+    """
 
     scripts: int = 0
     steps: int = 0
@@ -60,6 +70,12 @@ class Tally:
     interruptions: int = 0
     reconciliations: int = 0
     first: int | None = None
+    again: int = 0
+    shrinking: int = 0
+    refused_by: Counter[str] = field(default_factory=Counter)
+    unseen: set[str] = field(default_factory=set)
+    error: AssertionError | None = None
+    done: bool = False
     notes: set[str] = field(default_factory=set)
     failures: list[Judged] = field(default_factory=list)
 
@@ -74,7 +90,10 @@ class Tally:
             self.first = self.first or self.scripts
             self.failures[:] = [*self.failures[:1], judged]
         self.stale_attempts += counts.stale_attempts
-        self.refused += sum(one.outcome != "landed" for one in judged.verdict.attempts)
+        refused = [one for one in judged.verdict.attempts if one.outcome != "landed"]
+        self.refused += len(refused)
+        self.refused_by.update(" or ".join(one.guards) or one.outcome for one in refused)
+        self.unseen.update(judged.verdict.missing)
         self.interruptions += counts.interruptions
         self.reconciliations += counts.reconciliations
         self.notes |= {one.title for one in judged.verdict.findings if one.severity == "note"}
@@ -82,12 +101,16 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What came of an exploration: a shrunk failure, a subject that is unsteady, or neither."""
+    """What came of an exploration: a shrunk failure, a subject that is unsteady, or neither.
+
+    `missing` says why it proves nothing, though nothing was found.
+    """
 
     tally: Tally
     seed: int
     found: Judged | None = None
     unsteady: str = ""
+    missing: str = ""
 
 
 def parse_actions(what: Action | str) -> tuple[Action, ...]:

@@ -38,7 +38,7 @@ def leasecheck(consumer: pytest.Pytester, *args: str, subject: str = "Queue") ->
 
 
 def test_exploration_tells_its_seed_and_what_it_did(consumer: pytest.Pytester) -> None:
-    args = ("--leasecheck-explore=4", "leasecheck/explore")
+    args = ("--leasecheck-explore=14", "leasecheck/explore", "--leasecheck-workers=warm")
     result = leasecheck(consumer, *args, "--hypothesis-seed=11")
     result.assert_outcomes(passed=1)
     # What is not claimed is so of each way to test it; and no search calls it "not shown".
@@ -46,12 +46,25 @@ def test_exploration_tells_its_seed_and_what_it_did(consumer: pytest.Pytester) -
         [
             "not claimed   each interrupted step is reconciled exactly once",
             "not claimed   no counters are declared (V8)",
-            "explored * scripts, * steps, * % wasted; seed 11",
+            "explored      14 scripts, * steps, * % wasted; *seed 11",
         ]
     )
     leasecheck(consumer, "--leasecheck-explore=none").stderr.fnmatch_lines("*not a number above 0*")
     look = ("--collect-only", "-q", "leasecheck")
     assert "leasecheck/explore::races" not in leasecheck(consumer, *look).outlines
+
+
+def test_a_search_without_danger_is_inconclusive(consumer: pytest.Pytester) -> None:
+    args = ("--leasecheck-explore=1", "leasecheck/explore", "--hypothesis-seed=1")
+    result = leasecheck(consumer, *args)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "seed 1: inconclusive, so nothing is proven: in 1 script no stale attempt was made, *",
+            "inconclusive  1 test proved nothing: leasecheck/explore::races",
+            "explored      1 scripts, *; never came about: a stale attempt, *; seed 1",
+        ]
+    )
 
 
 def test_ctrl_c_in_the_middle_tells_what_was_found_so_far(consumer: pytest.Pytester) -> None:
@@ -79,7 +92,7 @@ def test_saved_failure_is_tried_first_and_forgotten_once_it_is_mended(
     folder.mkdir(parents=True)
     saved = folder / "race-1.txt"
     saved.write_text(f"# made with: pytest-leasecheck 0.0.1; Python 3.1\n{RACE}")
-    args = ("--leasecheck-explore=1", "leasecheck/explore")
+    args = ("--leasecheck-explore=14", "leasecheck/explore", "--hypothesis-seed=11")
     result = leasecheck(consumer, *args, subject="Unfenced")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["V1 *A#1*", "script", "*saved script*", f"*{label}/race-1.txt"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +28,7 @@ def test_a_right_subject_passes_under_ordinary_settings(consumer: pytest.Pyteste
         from pytest_leasecheck.testkit.explore import races
         from queues import Queue
 
-        TestRaces = races(Queue, workers="warm")
+        TestRaces = races(Queue, workers="warm", may_be_harmless=True)
         TestRaces.settings = settings(max_examples=6, stateful_step_count=5, deadline=None)
     """)
     result = consumer.runpytest_subprocess("--hypothesis-show-statistics")
@@ -173,3 +177,112 @@ def assert_pasted_fails(consumer: pytest.Pytester, said: str, what: str) -> None
     result = consumer.runpytest_subprocess("test_pasted.py")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(f"*{what}*")
+
+
+SEARCH = """
+from hypothesis import settings
+from pytest_leasecheck.testkit.explore import races
+from queues import Queue, Unfenced
+
+TestRaces = races({what})
+TestRaces.settings = settings(TestRaces.settings, max_examples={examples})
+"""
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "1"), ("--leasecheck", "--leasecheck-sweep=off")])
+def test_a_search_adds_its_tally_to_the_summary(
+    consumer: pytest.Pytester, how: tuple[str, ...]
+) -> None:
+    consumer.makepyfile(SEARCH.format(what='Queue, workers="warm"', examples=25))
+    if "--leasecheck" in how:
+        how = (*how, "--leasecheck-subject=queues:Queue", ".")
+    args = ("--hypothesis-seed=3", "--junitxml=j.xml", *how)
+    result = consumer.runpytest_subprocess(*args)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "subject       queues:Queue",
+            "held          a stale token never writes * 25 scripts, * stale attempts, none landed",
+            "  refused by  *changed nothing (*",
+            "explored      25 scripts, * steps, * % wasted*",
+        ]
+    )
+    junit = (consumer.path / "j.xml").read_text()
+    assert 'name="leasecheck.explored" value="25 ' in junit
+    assert 'name="leasecheck.refused by"' in junit
+
+
+def test_a_failure_is_kept_and_plays_besides_are_told_apart(consumer: pytest.Pytester) -> None:
+    consumer.makepyfile(SEARCH.format(what='Unfenced, workers="warm"', examples=60))
+    result = consumer.runpytest_subprocess("--hypothesis-seed=3")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("BROKEN        a stale token never writes * V1 in *")
+    told = re.search(r"^explored +(\d+) scripts, .*; besides, 2 plays to believe a failure and"
+                     r" (\d+) to shrink it", result.stdout.str(), re.MULTILINE)  # fmt: skip
+    assert told is not None
+    assert int(told[1]) <= 60
+    assert int(told[2]) > 2
+    command = next(line for line in result.outlines if line.startswith("pytest --leasecheck "))
+    replayed = consumer.runpytest_subprocess(*command.split()[1:])
+    replayed.assert_outcomes(failed=1)
+
+
+def test_a_search_without_danger_is_inconclusive_unless_it_may_be(
+    consumer: pytest.Pytester,
+) -> None:
+    alone = "Queue, workers='warm', most_workers=1"
+    consumer.makepyfile(SEARCH.format(what=alone, examples=2))
+    result = consumer.runpytest_subprocess("--hypothesis-seed=3")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*inconclusive, so nothing is proven: in 2 scripts no stale attempt was made, and no *",
+            "inconclusive  1 test proved nothing: *",
+            "explored      2 scripts, *; never came about: a stale attempt, an interrupted step*",
+        ]
+    )
+    consumer.makepyfile(SEARCH.format(what=f"{alone}, may_be_harmless=True", examples=2))
+    result = consumer.runpytest_subprocess("--hypothesis-seed=3")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines("*; never came about: a stale attempt, an interrupted step*")
+
+
+def test_ctrl_c_in_the_middle_tells_what_was_found_so_far(consumer: pytest.Pytester) -> None:
+    consumer.makepyfile(SEARCH.format(what="Queue, workers='warm'", examples=100_000))
+    command = [sys.executable, "-m", "pytest"]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with consumer.popen(command, **pipe) as process:
+        assert process.stdout is not None
+        said = ""
+        while "explored " not in said:  # it says something every two seconds
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert re.search(r"leasecheck: interrupted after \d+ scripts: no fault so far", rest), rest
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+
+
+def test_ctrl_c_while_a_failure_is_shrunk_tells_its_script(consumer: pytest.Pytester) -> None:
+    body = """
+    subject = Unfenced
+    failed = 0
+
+    def also(self, history, verdict):
+        type(self).failed += any(one.severity == "fault" for one in verdict.findings)
+        if self.failed > 5:
+            raise KeyboardInterrupt  # as one that comes while the script is being shrunk
+        return ()
+    """
+    consumer.makepyfile(OWN.format(body=body, steps=6))
+    result = consumer.runpytest_subprocess("--hypothesis-seed=1")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(
+        [
+            "leasecheck: interrupted after * scripts: *V1 a stale write landed*",
+            "leasecheck: its script, not shrunk yet:",
+            "    submit run-1",
+            "    drain",
+        ]
+    )

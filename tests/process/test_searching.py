@@ -223,7 +223,8 @@ def test_exploration_leaves_the_queue_alone_and_repeats_under_its_seed(lane_of: 
     one = explore.explore(lane, scripts=25, seed=7)
     assert one.found is None, one.found and one.found.kinds
     assert one.unsteady == ""
-    assert one.tally.scripts >= 25
+    assert one.tally.scripts == 25
+    assert (one.tally.again, one.tally.shrinking) == (0, 0)
     assert one.tally.wasted < one.tally.steps / 5
     other = explore.explore(lane, scripts=25, seed=7)
     assert (other.tally.steps, other.tally.stale_attempts) == (
