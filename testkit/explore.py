@@ -314,10 +314,15 @@ class Races(Explorer, RuleBasedStateMachine):
         self._submitted_another = True
         self.perform(acts.Submit(f"{RUN}-too"))
 
-    @precondition(lambda self: "asks_approval" in self._claims and self._some("busy"))
+    @precondition(
+        lambda self: "asks_approval" in self._claims
+        and self._approvals < len(self._all())
+        and self._some("busy")
+    )
     @rule()
     def approve(self) -> None:
-        """The operator approves, whether he is asked or not."""
+        """The operator approves, whether he is asked or not; as often as somebody has come."""
+        self._approvals += 1
         self.perform(acts.Approve(RUN))
 
     # -- the end -----------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ class Explorer:
         self.states: dict[str, str] = {}
         self._locked = self._cancelled = False
         self._submitted_again = self._submitted_another = False
+        self._approvals = 0
         self._expired_last = False
         self._claims = frozenset(shared.lane.declaration.capabilities)
         self._effects = bool(shared.points.effects)

@@ -16,7 +16,14 @@ from pytest_leasecheck.testkit import explore, families, interleave, soak, sweep
 from pytest_leasecheck.testkit.confirming import confirm, play_and_judge
 from pytest_leasecheck.testkit.errors import StageError
 from pytest_leasecheck.testkit.lane import Lane
-from pytest_leasecheck.testkit.script import Script, parse_script
+from pytest_leasecheck.testkit.script import (
+    Action,
+    Approve,
+    Duplicate,
+    Script,
+    Spawn,
+    parse_script,
+)
 from pytest_leasecheck.testkit.subject import Lease, RunTable, Subject
 from pytest_leasecheck.testkit.worker import Worker
 
@@ -231,6 +238,27 @@ def test_exploration_leaves_the_queue_alone_and_repeats_under_its_seed(lane_of: 
         one.tally.steps,
         one.tally.stale_attempts,
     )
+
+
+@pytest.mark.timeout(240)  # a few hundred scripts
+def test_an_operator_approves_no_more_often_than_somebody_comes(
+    lane_of: LaneOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take the place of all else: he may do it at any time."""
+    scripts: list[list[Action]] = []
+    finished = explore.Races.finished
+
+    def kept(self: explore.Races, *arguments: Any) -> Any:
+        scripts.append(self.actions)
+        return finished(self, *arguments)
+
+    monkeypatch.setattr(explore.Races, "finished", kept)
+    subject = "pytest_leasecheck.scenarios.reference_subject:ReferenceSubject"
+    assert explore.explore(lane_of(subject, workers="warm"), scripts=40, seed=5).found is None
+    approvals = [sum(isinstance(one, Approve) for one in script) for script in scripts]
+    workers = [sum(isinstance(one, Spawn | Duplicate) for one in script) for script in scripts]
+    assert max(approvals) > 1
+    assert all(done <= come for done, come in zip(approvals, workers, strict=True))
 
 
 def test_soak_ends_with_a_verdict(lane_of: LaneOf) -> None:
