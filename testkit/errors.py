@@ -5,6 +5,7 @@ A fault of the code under test is never an exception here; it is a finding (`inv
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
@@ -139,6 +140,17 @@ class LaneDied(LeasecheckError):
         #: How it ended (`signal 9`, `exit 1`, a traceback).
         self.how: Final = how
         super().__init__(f"the lane process died ({how}); its workers were killed with it")
+
+
+def no_room(error: BaseException) -> str:
+    """What to do about an error that a machine gives no more processes, files or memory."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number not in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+        return ""
+    return (
+        f"there was no room for another process or file of it: {error}; `ulimit -u`, `ulimit -n`"
+        " and a container's limits say how many there may be"
+    )
 
 
 class LaneHung(LaneDied):

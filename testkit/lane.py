@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 from . import guard, lane_process
 from .blame import from_wire
 from .declaration_json import declaration_to_json
-from .errors import TOLD_IN_WORDS, LaneDied, NeverReached, StageError, Unsettled
+from .errors import TOLD_IN_WORDS, LaneDied, NeverReached, StageError, Unsettled, no_room
 from .history import KINDS, Change, Commit, Event, Header, History
 from .placement import a_cpu
 from .script import Action, Script
@@ -130,9 +130,11 @@ class Lane:
         )
         try:
             self._connection, self._process = _spawn(spec, self._mark)
-        except BaseException:
+        except BaseException as error:
             guard.kill_marked(self._mark)
             guard.remove_folder(self._work)
+            if told := no_room(error):
+                raise LaneDied(told) from None
             raise
         _open_lanes.add(self)
         silence_s = options.deadline_s + options.silence_s

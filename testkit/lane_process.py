@@ -34,6 +34,7 @@ from .errors import (
     StageError,
     SubjectError,
     Unsettled,
+    no_room,
 )
 from .livestage import LiveStage
 from .nursery import Nursery
@@ -89,9 +90,10 @@ def main(connection: Any, spec: LaneSpec, parent_pid: int) -> None:
     except LeasecheckError as error:  # about the subject: nothing of ours to be seen
         with contextlib.suppress(OSError):
             connection.send_bytes(marshal.dumps(("refused", to_wire(error))))
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
-            connection.send_bytes(marshal.dumps(("failed", traceback.format_exc())))
+            told = no_room(error) or traceback.format_exc()
+            connection.send_bytes(marshal.dumps(("failed", told)))
     finally:
         os._exit(status)
 
@@ -146,9 +148,10 @@ class _Lane:
         gc.freeze()
         gc.disable()  # collected in `_tidy`, not in the middle of a move
         if self._spec.forks_ahead:
-            self._nursery = Nursery(
-                self._live, begin=self._nurse, patience_s=self._spec.deadline_s
-            )
+            with contextlib.suppress(OSError):  # no room for one
+                self._nursery = Nursery(
+                    self._live, begin=self._nurse, patience_s=self._spec.deadline_s
+                )
         facts = {
             "python": sys.version.split()[0],
             "sqlite": sqlite3.sqlite_version,
@@ -302,7 +305,7 @@ class _Lane:
         if self._nursery is not None:
             self._nursery.catch_up()
         strays = guard.kill_children(spare=self._own_children())
-        if strays:
+        if strays and not (self._nursery is not None and self._nursery.left_some()):
             stage.note(f"{strays} processes that workers had left behind were killed")
         stage.close()
         guard.remove_folder(self._place)
@@ -364,9 +367,7 @@ class _Lane:
     def _live(self, end: socket.socket, *, alone: bool = False) -> None:
         """A worker's life. `alone`: it comes from the lane itself, and not from the nursery."""
         source = self._spec.source if self._subject is None else self._subject
-        if alone:
-            worker.become_like_workers(self._body, source)
-        worker.live(end, parent_pid=self._pid, body=self._body, source=source)
+        worker.live(end, parent_pid=self._pid, body=self._body, source=source, alone=alone)
 
     def _nurse(self) -> None:
         """In the nursery: become what all workers have in common, wherever there is time."""

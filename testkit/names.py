@@ -9,7 +9,7 @@ instances are not found.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 #: id of a value -> the module-level names that have it
@@ -23,10 +23,10 @@ def remember() -> None:
     _index = _look()
 
 
-def replace(replaced: dict[Any, Any], *, but: tuple[str, ...] = ()) -> None:
-    """Replace values in every module that has them, except in the modules named `but`."""
-    index = _look(set(map(id, replaced))) if _index is None else _index
-    for old, new in replaced.items():
+def replace(replaced: Collection[tuple[Any, Any]], *, but: tuple[str, ...] = ()) -> None:
+    """Replace values by others (pairs) in every module that has them, but those named in `but`."""
+    index = _look({id(old) for old, _new in replaced}) if _index is None else _index
+    for old, new in replaced:
         for module, attribute in index.get(id(old), ()):
             if module.__name__ not in but and vars(module).get(attribute) is old:
                 setattr(module, attribute, new)

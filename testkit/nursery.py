@@ -67,6 +67,7 @@ class Nursery:
         theirs.close()
         wire.set_receive_timeout(ours, timeout_s=patience_s)
         self.lives = True
+        self._left_some = False
         self._expect(_READY)
 
     @property
@@ -95,6 +96,14 @@ class Nursery:
         while self.lives and self._expected:
             self._hear()
 
+    def left_some(self) -> bool:
+        """Whether some were on the way when it was given up, unless that was said before.
+
+        They are the lane's children by now, and not to be told from what workers left behind.
+        """
+        left, self._left_some = self._left_some, False
+        return left
+
     def _expect(self, count: int) -> None:
         try:
             for _ in range(count):
@@ -120,7 +129,7 @@ class Nursery:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-        self.lives = False
+        self.lives, self._left_some = False, self._expected > 0
         self._end.close()
         for spare in self._spares:
             spare.end.close()

@@ -19,7 +19,7 @@ from .child import in_child
 from .errors import SubjectError, SubjectFailed
 from .subject import Subject
 from .subject_source import SubjectSource
-from .wrapping import missing_names
+from .wrapping import fixed_names, missing_names
 
 _ABOUT_PREPARE: Final = (
     "It is called in a process of its own with the path of a file that is not there yet; to see it"
@@ -28,7 +28,7 @@ _ABOUT_PREPARE: Final = (
 
 
 def look_at_import(source: SubjectSource, *, deadline_s: float) -> str:
-    """Import the subject in a child: `clean`, or how it opens SQLite or starts threads.
+    """Import a subject and what it names in a child: `clean`, or how that opens SQLite or threads.
 
     Raises `SubjectRaised`, `SubjectError`, `SubjectFailed`.
     """
@@ -41,12 +41,12 @@ def look_at_import(source: SubjectSource, *, deadline_s: float) -> str:
             if event == "sqlite3.connect" else None
         )  # fmt: skip
         subject = source.load()
+        problems = list(missing_names(subject)) or list(fixed_names(subject))  # imports them, too
+        if problems:
+            raise SubjectError(f"the declaration of {source}", problems)
         threads = [t.name for t in threading.enumerate() if t is not threading.main_thread()]
         faults = [f"opens SQLite ({', '.join(opened[:3])})"] if opened else []
         faults += [f"starts threads ({', '.join(threads[:3])})"] if threads else []
-        problems = list(missing_names(subject))
-        if problems:
-            raise SubjectError(f"the declaration of {source}", problems)
         return "; ".join(faults) or "clean"
 
     return in_child(look, what=f"importing {source}", deadline_s=deadline_s)

@@ -32,7 +32,7 @@ def patch_time(*, now_ns: Callable[[], int], monotonic_ns: Callable[[], int]) ->
         real_date: _date_class(real_date, now_ns),
         **_calendar(now_ns),
     }
-    names.replace(replaced, but=("threading", "_strptime", "_pydatetime"))
+    names.replace(replaced.items(), but=("threading", "_strptime", "_pydatetime"))
     # A pickle of an instance names its class, which must be the one that the name leads to.
     for real in (real_datetime, real_date):
         copyreg.pickle(real, _reducer(replaced[real]))

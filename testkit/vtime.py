@@ -75,7 +75,7 @@ class Waits:
         """Replace Python's own waits, and see threads end."""
         self._install_wait()
         self._install_join()
-        names.replace({time.sleep: self.sleep, queue.SimpleQueue: _simple_queue()})
+        names.replace([(time.sleep, self.sleep), (queue.SimpleQueue, _simple_queue())])
         if self.page.virtual:
             self._install_timeouts()
 

@@ -271,11 +271,12 @@ def _know(body: Body, subject: Subject) -> None:
 
 
 def live(
-    end: socket.socket, *, parent_pid: int, body: Body, source: Subject | SubjectSource
+    end: socket.socket, *, parent_pid: int, body: Body, source: Subject | SubjectSource, alone: bool
 ) -> None:
     """The life of a worker process, right after the fork. Never returns.
 
-    Who it is to be is the first thing that the lane says; until then it is nobody.
+    Who it is to be is the first thing that the lane says; until then it is nobody. `alone`: it is
+    forked from a process that has not become like workers.
     """
     status = 70
     channel = body.channel
@@ -289,6 +290,8 @@ def live(
             os._exit(0)
         guard.die_with_parent(parent_pid)
         _log_to(life.log)
+        if alone:
+            become_like_workers(body, source)
         channel.born(line)
         body.eyes.slot = life.slot
         if isinstance(source, Subject):

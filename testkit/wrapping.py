@@ -11,7 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from . import names
 from .blame import at, raised
@@ -19,6 +19,9 @@ from .channel import Channel
 from .errors import Problem
 from .evloop import reach_async
 from .subject import Subject
+
+#: Where a subject has dotted names.
+_FIELDS: Final = ("claims", "reapers", "heartbeats", "calls")
 
 
 def wrap_calls(channel: Channel, subject: Subject) -> None:
@@ -31,7 +34,7 @@ def wrap_calls(channel: Channel, subject: Subject) -> None:
 
 def missing_names(subject: Subject) -> Iterator[Problem]:
     """Those of the subject's dotted names that nothing is found under."""
-    for field in ("claims", "reapers", "heartbeats", "calls"):
+    for field in _FIELDS:
         for name in getattr(subject, field):
             try:
                 owner, last = _owner_of(name)
@@ -40,6 +43,18 @@ def missing_names(subject: Subject) -> Iterator[Problem]:
                 form = "" if ":" in name else "; it is written as pkg.mod:Class.method"
                 why = f"{raised(error).error}{at(error)}{form}"
                 yield Problem(field, f"{name!r} can't be had: {why}")
+
+
+def fixed_names(subject: Subject) -> Iterator[Problem]:
+    """Those that can't be replaced. For a process that ends then: an inherited name is set."""
+    for field in _FIELDS:
+        for name in getattr(subject, field):
+            owner, last = _owner_of(name)
+            try:
+                setattr(owner, last, vars(owner).get(last, getattr(owner, last)))
+            except Exception as error:
+                why = f"{raised(error).error}{at(error)}"
+                yield Problem(field, f"{name!r} can't be made a point: {why}")
 
 
 def _owner_of(dotted: str) -> tuple[Any, str]:
@@ -83,7 +98,7 @@ def _wrap(channel: Channel, dotted: str, *, point_name: str) -> None:
     functools.update_wrapper(wrapped, real)
     setattr(owner, last, staticmethod(wrapped) if static else wrapped)
     if not isinstance(owner, type):
-        names.replace({real: wrapped})  # `from module import name` has it too
+        names.replace([(real, wrapped)])  # `from module import name` has it too
 
 
 def _is_coroutine_function(function: Any) -> bool:

@@ -203,6 +203,15 @@ def test_a_lane_stays_clean_of_what_an_import_does(
     assert value(lane.play(PLAIN, name="x")) == "'done'"
 
 
+def test_so_it_does_of_what_the_import_of_a_dotted_name_does(lane_of: Callable[..., Lane]) -> None:
+    """Else its workers were forked from a process with SQLite open, and had none of its threads."""
+    lane = lane_of("subjects_importing:Elsewhere")
+    assert lane.facts.imports == "opens SQLite (:memory:); starts threads (beats)"
+    for pid in descendants(lane._process.pid)[1:]:
+        assert len(os.listdir(f"/proc/{pid}/task")) == 1
+    assert value(lane.play(PLAIN, name="x")) == "'True, done'"
+
+
 def test_what_an_import_forks_is_not_left(
     lane_of: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,6 +417,10 @@ class Arrives(Small):
         deep()
 
 
+class Fixed(Small):
+    calls = ("sqlite3:Connection.execute",)
+
+
 class ClaimsTooMuch(Small):
     claims = ("no_such_module:claim", "subjects_hostile:nothing")
     heartbeats = ("subjects_hostile",)
@@ -427,6 +440,7 @@ class ClaimsTooMuch(Small):
         (ClaimsTooMuch, SubjectError, ("'no_such_module:claim' can't be had: ModuleNotFound",
                                        "'subjects_hostile:nothing' can't be had: AttributeError",
                                        "'subjects_hostile' can't be had")),
+        (Fixed, SubjectError, ("'sqlite3:Connection.execute' can't be made a point: TypeError",)),
     ],
 )  # fmt: skip
 def test_what_the_subjects_code_raises_is_told_with_its_own_lines_alone(
@@ -524,3 +538,12 @@ def test_an_expiry_that_is_no_time_is_told_and_the_lane_lives(
 def test_a_base_class_is_no_subject_yet() -> None:
     with pytest.raises(SubjectError, match="declares no runs"):
         Lane(Subject, options=None)  # type: ignore[arg-type]  # it doesn't get that far
+
+
+def test_a_worker_that_could_not_be_made_ready_says_why_in_its_log(
+    lane_of: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REPLACED_ONCE", str(tmp_path / "once"))
+    played = lane_of("subjects_importing:Replaced").play(PLAIN, name="x")
+    assert isinstance(played.error, StageError)
+    assert "FileExistsError" in played.logs["operator#1"].read_text()

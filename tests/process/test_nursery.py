@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +87,31 @@ def test_without_its_nursery_the_lane_forks_for_itself(
         assert not [event for event in played.history if isinstance(event, Noted)]
     assert len(descendants(lane._process.pid)) == 3
     assert not Path(f"/proc/{nursery}").exists()
+
+
+@pytest.mark.parametrize("clock", ["virtual", "wall"])
+def test_who_was_on_the_way_is_not_told_as_left_by_workers(
+    clock: str, lane_of: Callable[..., Lane]
+) -> None:
+    """The nursery is stopped just when one that is nobody yet has become the lane's child."""
+    lane = lane_of(SMALL, deadline_s=0.5, clock=clock)
+    _guard, lane_pid, _observer, nursery, *waiting = at_rest(lane)
+    many = parse_script("spawn A\n" + "restart A\n" * 40)
+    children = Path(f"/proc/{lane_pid}/task/{lane_pid}/children")
+    stopper = threading.Thread(target=_stop_after_next, args=(nursery, children, len(waiting)))
+    stopper.start()
+    played = lane.play(many, name="x")
+    stopper.join()
+    assert played.error is None
+    assert not [event for event in played.history if isinstance(event, Noted)]
+    assert len(at_rest(lane)) == 3
+
+
+def _stop_after_next(nursery: int, children: Path, waiting: int) -> None:
+    """Stop the nursery as soon as a process of its making ends: others are on the way."""
+    while len(children.read_text().split()) < waiting + 3:
+        pass
+    os.kill(nursery, signal.SIGSTOP)
 
 
 def test_who_was_killed_while_it_waited_is_passed_over(lane_of: Callable[..., Lane]) -> None:
