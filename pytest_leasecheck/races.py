@@ -72,7 +72,8 @@ def _note(item: pytest.Item, machine: type[Explorer], tally: Tally) -> None:
         )
         item.user_properties += to_properties(of_search(result.record, tally))
         command = replay_command(result, base=item.config.invocation_params.dir)
-        if command:
+        # What only a check of one's own refuses is not judged by a replay: see "as Python".
+        if command and judged.kinds - judged.own:
             item.add_report_section("call", "replay", command)
     elif tally.done or isinstance(tally.error, Inconclusive):
         missing = str(tally.error or "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
-from .errors import LeasecheckError
+from .errors import TOLD_IN_WORDS, LeasecheckError
 from .history import History, Passed
 from .judge import judge
 from .sameness import difference
@@ -54,6 +54,8 @@ class Judged:
         """Those of them that are no invariant of the kit's."""
         return frozenset(kind(one) for one in self.faults if one.invariant not in ALL_INVARIANTS)
 
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 #: Plays a script and judges it.
 Play: TypeAlias = Callable[[Script], Judged]

@@ -29,7 +29,6 @@ import functools
 import inspect
 import unittest
 from collections.abc import Callable
-from operator import methodcaller
 from typing import Any, Final
 
 import hypothesis
@@ -47,16 +46,13 @@ from hypothesis.stateful import (
 
 from . import script as acts
 from .concluding import explored
-from .errors import LeasecheckError
 from .exploring import Explorer, attributes_of
 from .families import RUN
-from .found import Explored, Inconclusive, Nondeterministic, RaceFound, Tally
+from .found import FOUND_IN_WORDS, Explored, Nondeterministic, RaceFound, Tally
 from .lane import Lane
 from .script import PROVIDER_FAULTS
 
-#: Errors whose text tells all.
-_IN_WORDS: Final = (LeasecheckError, RaceFound, Nondeterministic, Inconclusive)
-__tracebackhide__ = methodcaller("errisinstance", _IN_WORDS)
+__tracebackhide__ = FOUND_IN_WORDS
 
 _FAULTS: Final = tuple(fault for fault in PROVIDER_FAULTS if fault != "deliver")
 #: Which of those that may be chosen; taken modulo how many there are.
@@ -315,9 +311,11 @@ class Races(Explorer, RuleBasedStateMachine):
         self.perform(acts.Submit(f"{RUN}-too"))
 
     @precondition(
-        lambda self: "asks_approval" in self._claims
-        and self._approvals < len(self._all())
-        and self._some("busy")
+        lambda self: (
+            "asks_approval" in self._claims
+            and self._approvals < len(self._all())
+            and self._some("busy")
+        )
     )
     @rule()
     def approve(self) -> None:

@@ -20,9 +20,17 @@ from typing import Any, ClassVar
 from . import script as acts
 from .concluding import missing_in
 from .confirming import Judged, confirm, play_and_judge
-from .errors import TOLD_IN_WORDS, LeasecheckError, NeverReached, StageError, Unsettled
+from .errors import LeasecheckError, NeverReached, StageError, Unsettled
 from .families import PointMap
-from .found import Inconclusive, Nondeterministic, Tally, kind_of, parse_actions, rewritten
+from .found import (
+    FOUND_IN_WORDS,
+    Inconclusive,
+    Nondeterministic,
+    Tally,
+    kind_of,
+    parse_actions,
+    rewritten,
+)
 from .history import History
 from .judge import judge
 from .lane import Lane, LaneOptions
@@ -36,7 +44,7 @@ from .subject import Subject
 from .sweep import draw_map
 from .verdict import Finding, Verdict
 
-__tracebackhide__ = TOLD_IN_WORDS
+__tracebackhide__ = FOUND_IN_WORDS
 
 #: So many choices of a point in ten are made among those where windows open.
 _HOT_IN_TEN = 7

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from typing import Final
 
 from .confirming import Judged, Parting
+from .errors import LeasecheckError
 from .history import Acted, History
 from .possible import LABELS, steps_of
 from .python_text import as_python, as_replay
@@ -51,6 +53,12 @@ def told(judged: Judged) -> str:
 
 class Inconclusive(AssertionError):
     """A search that found nothing, and proves nothing either; the text says what was missing."""
+
+
+#: Errors whose text tells all, of modules that raise what was found; see `TOLD_IN_WORDS`.
+FOUND_IN_WORDS: Final = methodcaller(
+    "errisinstance", (LeasecheckError, RaceFound, Nondeterministic, Inconclusive)
+)
 
 
 @dataclass(slots=True)

@@ -15,13 +15,15 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Final
 
 from .confirming import Judged, Play, kind
-from .errors import LeasecheckError
+from .errors import TOLD_IN_WORDS, LeasecheckError
 from .script import Drain, Heal, Script
 from .shrinking import Shrunk, shrink
 from .verdict import Finding
 
 if TYPE_CHECKING:
     from .exploring import Explorer
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 #: Real time that shrinking may take.
 MOST_SHRINKING_S: Final = 30.0
@@ -59,7 +61,7 @@ def of_ones_own(error: BaseException) -> bool:
     kind = type(error)
     if isinstance(error, LeasecheckError) or kind.__module__.partition(".")[0] == "hypothesis":
         return False
-    return isinstance(error, Exception) or kind.__name__ == "Failed"
+    return isinstance(error, Exception | SystemExit) or kind.__name__ == "Failed"
 
 
 def on_its_way(teardown: types.FrameType | None) -> BaseException | None:

@@ -98,16 +98,16 @@ def _found(name: str, *, module: str, qualname: str) -> object:
         imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         why = f"no module named {error.name!r}"
-        raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
+        raise SubjectError(f"the subject {name!r}", [Problem(raised(error).place, why)]) from None
     except (Exception, SystemExit) as error:
         told = raised(error)
         why = f"importing it raised {told.error}"
-        raise SubjectError(f"the subject {name!r}", [Problem(told.place, why)]) from error
+        raise SubjectError(f"the subject {name!r}", [Problem(told.place, why)]) from None
     try:
         return _attribute(imported, qualname)
-    except AttributeError as error:
+    except AttributeError:
         why = f"module {module!r} has no {qualname!r}"
-        raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
+        raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from None
 
 
 def as_subject(found: object, name: str) -> Subject:
@@ -117,7 +117,7 @@ def as_subject(found: object, name: str) -> Subject:
             found = found()
         except (Exception, SystemExit) as error:
             why = f"could not be made: {raised(error).error}{at(error)}"
-            raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from error
+            raise SubjectError(f"the subject {name!r}", [Problem("", why)]) from None
     if isinstance(found, Subject):
         if not _declares_runs(found):
             raise SubjectError(f"the subject {name!r}", [Problem("", "declares no runs")])

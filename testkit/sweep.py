@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from . import script as acts
-from .errors import LaneDied, LeasecheckError, NeverReached, StageError
+from .errors import TOLD_IN_WORDS, LaneDied, LeasecheckError, NeverReached, StageError
 from .families import BEGIN, END, PointMap, Recovery, Variation
 from .history import EffectAsked, History, Passed
 from .judge import judge
@@ -20,6 +20,8 @@ from .points import Pattern, parse_pattern
 from .script import Script
 from .subject import Declaration
 from .verdict import Verdict
+
+__tracebackhide__ = TOLD_IN_WORDS
 
 #: Recoveries are recorded from kills at so many points.
 MOST_RECOVERIES: Final = 4

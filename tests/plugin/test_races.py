@@ -133,6 +133,7 @@ def test_findings_of_ones_own_are_judged_along(consumer: pytest.Pytester) -> Non
     assert "nondeterministic" not in said
     assert script_in(said) == ["spawn A", "stop A", "heal", "drain"]
     assert 'OwnRaces.replay("""' in said
+    assert "--leasecheck-replay=" not in said  # which would not judge what is own
     assert_pasted_fails(consumer, said, "nobody may be stopped")
 
 
