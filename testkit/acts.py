@@ -312,7 +312,7 @@ class Actor:
         """Let them race, until each has come to rest."""
         stage = self.stage
         movers = [self._moving(label) for label in act.workers]
-        with race(stage):
+        with race(stage, several=len(movers) > 1):
             for worker in movers:
                 for thread, rest in list(worker.rests.items()):
                     if rest.wait in ("held", "returned", "lock"):

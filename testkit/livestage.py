@@ -35,6 +35,7 @@ _BUSY: Final = 5
 _LASTING_S: Final = 1.0
 #: How long real time passes between two looks where no commit is told.
 _BETWEEN_LOOKS_MS: Final = 25.0
+_RACED: Final = "no commit was told, and several moved at once: it may have been of any of them"
 
 
 class LiveStage:
@@ -59,6 +60,8 @@ class LiveStage:
         #: Attribution move by move, where commits can't be seen one by one.
         self._by_move = by_move
         self._blind: set[tuple[str, str]] = set()
+        #: Whether several move at once.
+        self.racing = False
         self.rows: list[tuple[Any, ...]] = []
         #: Label -> its present incarnation; `everyone` has the past ones too.
         self.workers: dict[str, WorkerProcess] = {}
@@ -105,6 +108,9 @@ class LiveStage:
         changes = self._sight.look(who, told=txn > 0, past_lock=past_lock)
         if changes is None or not (changes or wrote):
             return
+        if self.racing and self._by_move and not txn:
+            self.blind(who, _RACED)
+            who = ""
         for table, key, _old, new in changes:
             rows = self.tables.setdefault(table, {})
             if new is None:
@@ -382,7 +388,7 @@ class LiveStage:
 
         Done wherever the order tells: before an effect, a return, another's move.
         """
-        if self._by_move and len(movers) == 1:
+        if self._by_move and (len(movers) == 1 or (self.racing and movers)):
             self.observe(movers[0].who)
 
     # -- effects -----------------------------------------------------------------------------

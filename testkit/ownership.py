@@ -19,6 +19,7 @@ from . import footprints as facts
 from .counting import Counting
 from .history import (
     Acted,
+    Blind,
     Change,
     ClockMoved,
     ClockRead,
@@ -378,6 +379,8 @@ class _Fold:
         self.found["twins"].append(facts.Twin(event.n, run_id, event.who, key, first))
 
     def _misfit(self, change: Change, event: Commit, *, known: bool) -> None:
+        if not event.who and any(type(one) is Blind for one in self.history.events[: event.n]):
+            return  # its author was not seen
         run_of = self.reader.run_of.get(change.table)
         row = change.new or change.old
         run_id = run_of(row) if run_of and row else None

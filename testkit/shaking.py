@@ -35,7 +35,7 @@ def shake(
     counts = {"stops": 0, "kills": 0, "jumps": 0}
     stage.record("acted", f"free {' '.join(labels)}")
     stage.note(f"shaken for {duration_ms} ms of real time with seed {seed}")
-    with race(stage):
+    with race(stage, several=len(labels) > 1):
         for label in labels:
             _go(actor.worker(label))
         end = real_monotonic() + duration_ms / 1000

@@ -51,6 +51,8 @@ class Soaked:
     outcomes: Counter[str] = field(default_factory=Counter)
     failed: list[Judged] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
+    #: What the kit was blind to: rounds that it judged prove nothing.
+    unseen: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
         blows = ", ".join(f"{count} {name}" for name, count in sorted(self.blows.items()))
@@ -159,5 +161,6 @@ def _round(
     soaked.reconciliations += counts.reconciliations
     soaked.notes |= {one.title for one in verdict.findings if one.severity == "note"}
     soaked.outcomes[verdict.outcome] += 1
+    soaked.unseen.update(verdict.missing)
     if verdict.outcome == "fail":
         soaked.failed.append(Judged(script, history, verdict))

@@ -56,15 +56,18 @@ class Turnstile:
 
 
 @contextmanager
-def race(stage: LiveStage) -> Iterator[None]:
-    """Several move at once, wherever there is a processor: each commit waits for its turn."""
-    stage.page.turnstile = True
+def race(stage: LiveStage, *, several: bool) -> Iterator[None]:
+    """Who moves moves wherever there is a processor: each commit waits for its turn.
+
+    `several`: more than one does. Then what is committed unseen may be of any of them.
+    """
+    stage.page.turnstile, stage.racing = True, several
     stage.placement.spread(_pids(stage))
     try:
         yield
     finally:
         stage.placement.gather(_pids(stage))
-        stage.page.turnstile = not stage.page.virtual
+        stage.page.turnstile, stage.racing = not stage.page.virtual, False
 
 
 def _pids(stage: LiveStage) -> list[int]:

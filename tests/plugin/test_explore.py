@@ -114,6 +114,10 @@ def test_soak_takes_a_duration_and_tells_what_it_did(consumer: pytest.Pytester) 
     result.stdout.fnmatch_lines("soaked * rounds, 40 runs *; verdicts: * (seed *)")
     result = leasecheck(consumer, "--leasecheck-soak=55", "leasecheck/soak")
     result.stdout.fnmatch_lines("soaked * 1 rounds, 55 runs *; verdicts: * (seed *)")
+    blind = ("--leasecheck-soak=40", "--leasecheck-no-hooks", "leasecheck/soak", "-rs")
+    leasecheck(consumer, *blind).stdout.fnmatch_lines(
+        ["inconclusive *", "SKIP* not shown: SQLite's symbols are hidden; *several moved at once*"]
+    )
     result = leasecheck(consumer, "--leasecheck-soak=long")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines("*'long' is no duration; write 30s, 5m or 1h, or how many runs")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playing import blind, of, play, points, state, value, written
+from subjects_free import Racing
 from subjects_points import Points
 from subjects_statements import Statements
 from subjects_time import Waiting
@@ -31,6 +32,20 @@ def test_without_hooks_changes_are_put_to_the_mover_move_by_move(
     assert len(of(Commit, history, "A#1")) == 1
     assert not of(Statement, history)
     assert history.header.attribution == "move"
+
+
+def test_without_hooks_what_racers_commit_is_put_to_nobody_by_name(
+    lane_of: Callable[..., Lane],
+) -> None:
+    """Else one was told to have done what another did: faults of a subject that has none."""
+    lane = lane_of(Racing, hooks=False, deadline_s=20.0)
+    for _ in range(3):
+        history = play(lane, "spawn A to race; spawn B to race; free A B")
+        assert {who for who, _id, _note in written(history)} == {""}
+        assert any("several moved at once" in why for why in blind(history))
+    history = play(lane, "spawn A to race; free A")  # who races alone has no rival
+    assert {who for who, _id, _note in written(history)} == {"A#1"}
+    assert not blind(history)
 
 
 def test_without_hooks_effects_calls_and_own_points_hold(lane_of: Callable[..., Lane]) -> None:

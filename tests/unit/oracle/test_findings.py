@@ -1039,6 +1039,13 @@ def test_a_change_found_outside_every_commit_is_one_without_a_commit():
     only(gone, "a row vanished")
 
 
+def test_a_change_whose_author_could_not_be_seen_is_no_fault():
+    s = started()
+    s.blind("A#1", "several moved at once")
+    s.commit("", s.set("runs", "r1", result="x"))
+    assert faults(s) == []
+
+
 def test_every_title_has_a_test_in_this_file():
     source = Path(__file__).read_text()
     assert set(ADVICE) == set(TITLES)
@@ -1070,9 +1077,7 @@ def test_a_lease_that_came_with_its_columns_is_a_grace_for_who_was_there_before(
     bare = {"id": "r1", "status": "queued"}
     first = tuple(replace(one, new=bare) for one in submitted.changes)
     s.events[submitted.n - 1] = replace(submitted, changes=first)
-    then = tuple(
-        replace(one, old=bare) if one.table == "runs" else one for one in granted.changes
-    )
+    then = tuple(replace(one, old=bare) if one.table == "runs" else one for one in granted.changes)
     s.events[granted.n - 1] = replace(granted, changes=then)
     s.start_step("A#1")
     assert s.titles(drained=False) == []
