@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
 
     class Weakened(bases[name]):  # type: ignore[misc]  # a subject of that variant
         def __getattribute__(self, attribute: str) -> Any:
-            if worker._current is not None:
+            if worker.present_worker() is not None:  # not in who forks them
                 take_out()
             return super().__getattribute__(attribute)
 
