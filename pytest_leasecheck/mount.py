@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from .failure import Unproven, notes, printable
+from .near import no_such
 from .playing import free_scenario, unclaimed
 from .runtime import Runtime, runtime_of
 from .saved import Required, read_saved
@@ -58,7 +59,7 @@ def mount_suite(config: pytest.Config) -> None:
         searched = search_groups(runtime, asked=asked.ours if given else None)
         groups = (*all_groups(config), *searched)
         if given:
-            groups = _selected(groups, asked.ours)
+            groups = _selected(groups, asked.ours, sweep=runtime.settings.sweep)
             config.args[:] = asked.theirs
         groups, left_out = _offered(groups, runtime.subject.subject, named=asked.ours)
     _ = runtime.subject
@@ -274,7 +275,7 @@ def _offered(
     return tuple(kept), left_out
 
 
-def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...]:
+def _selected(groups: Sequence[Group], asked: Sequence[str], *, sweep: str) -> tuple[Group, ...]:
     """The part of the suite that the ids name. Raises `pytest.UsageError` for one that is none."""
     everything = {
         f"{group.nodeid}::{scenario.name}" for group in groups for scenario in group.scenarios
@@ -282,7 +283,7 @@ def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...
     known = {TOP, *everything, *(group.nodeid for group in groups)}
     for wanted in asked:
         if wanted not in known:
-            raise pytest.UsageError(_no_such(wanted, groups))
+            raise pytest.UsageError(_no_such(wanted, groups, sweep=sweep))
     if TOP in asked:
         return tuple(groups)
     chosen = []
@@ -297,13 +298,34 @@ def _selected(groups: Sequence[Group], asked: Sequence[str]) -> tuple[Group, ...
     return tuple(chosen)
 
 
-def _no_such(wanted: str, groups: Sequence[Group]) -> str:
+#: What has to be asked for, and how; of the sweep there is more.
+_ASKED_FOR: Final = {
+    "sweep": "--leasecheck-sweep=full plays more points and faults",
+    "interleave": "leasecheck/interleave needs --leasecheck-sweep=full",
+    "explore": "leasecheck/explore needs --leasecheck-explore=N",
+    "soak": "leasecheck/soak needs --leasecheck-soak=30s",
+}
+
+
+def _no_such(wanted: str, groups: Sequence[Group], *, sweep: str) -> str:
     """What there is instead."""
-    within = [group for group in groups if wanted.partition("::")[0] == group.nodeid]
+    named = wanted.partition("::")[0]
+    within = [group for group in groups if named == group.nodeid] if "::" in wanted else []
     names = [
         f"{group.nodeid}::{scenario.name}" for group in within for scenario in group.scenarios
     ] or [group.nodeid for group in groups]
-    return f"there is no {wanted}; there are: {', '.join(names) or 'none'}"
+    told = no_such(
+        wanted,
+        names,
+        like=wanted if within else named,
+        what=f"items of {named}" if within else "groups",
+        where=named if within else TOP,
+    )
+    there = named in (group.nodeid for group in groups)
+    option = _ASKED_FOR.get(named.removeprefix(f"{TOP}/"), "")
+    if not option or (there and (sweep == "full" or not named.endswith("/sweep"))):
+        return told
+    return f"{told}. {option}"
 
 
 def _check_scripts(groups: Sequence[Group], runtime: Runtime) -> None:

@@ -7,13 +7,13 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
 
 from . import scenarios
 from .asking import ask, implementers, listed, plugin_name
+from .near import nearest
 from .testkit.errors import LeasecheckError
 from .testkit.scenario import Scenario
 from .testkit.script import Script
@@ -93,9 +93,11 @@ def by_id(text: str, config: pytest.Config) -> Scenario:
         for scenario in group.scenarios
     }
     if wanted not in known:
-        close = get_close_matches(wanted, known, n=3, cutoff=0.4)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise pytest.UsageError(f"there is no scenario {text!r}{hint}")
+        lists = "'pytest --leasecheck leasecheck --collect-only -q' lists them"
+        told = (
+            f"did you mean {' or '.join(nearest(wanted, known))}? There are {len(known)}; {lists}"
+        )
+        raise pytest.UsageError(f"there is no scenario {text!r}; {told}")
     return known[wanted]
 
 

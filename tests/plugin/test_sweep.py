@@ -128,7 +128,23 @@ def test_one_script_is_selected_by_id_and_fails_where_the_fence_is_missing(
 def test_unknown_id_is_a_usage_error(consumer: pytest.Pytester) -> None:
     result = leasecheck(consumer, "leasecheck/sweep::kill[nowhere]")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines("ERROR: there is no leasecheck/sweep::kill[[]nowhere]; *")
+    (line,) = result.stderr.lines[:1]
+    start = "ERROR: there is no leasecheck/sweep::kill[nowhere] among "
+    assert line.startswith(start)
+    count, _, rest = line.removeprefix(start).partition(" items of leasecheck/sweep; the nearest")
+    assert int(count) > 10
+    assert rest.count("leasecheck/sweep::kill[") == rest.count("leasecheck/sweep::") == 3
+    assert "`pytest --leasecheck leasecheck/sweep --collect-only -q` lists them all" in line
+    assert line.endswith("--leasecheck-sweep=full plays more points and faults")
+
+
+def test_group_that_was_not_asked_for_says_how(consumer: pytest.Pytester) -> None:
+    result = leasecheck(consumer, "leasecheck/explore::races")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        "ERROR: there is no leasecheck/explore::races among * groups; the nearest are: *"
+        " leasecheck/explore needs --leasecheck-explore=N"
+    )
 
 
 def test_subject_that_does_nothing_right_gets_one_item_that_tells(
