@@ -248,7 +248,7 @@ def note(item: pytest.Item, tally: Tally, seed: int | None) -> None:
 
 
 def told(done: Sequence[str]) -> str:
-    """The summary's line about explorations, from their properties."""
+    """What the summary says of explorations, from their properties."""
     rows = [one.split() for one in done]
     numbers = ([int(number) for number in row[:7]] for row in rows)
     scripts, steps, wasted, again, shrinking, stale, interrupted = (
@@ -264,7 +264,7 @@ def told(done: Sequence[str]) -> str:
     seeds = [row[7] for row in rows if len(row) > 7]
     if seeds:
         parts.append(f"seed {', '.join(seeds)}")
-    return f"explored      {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 class Progress:

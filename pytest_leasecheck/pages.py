@@ -26,6 +26,7 @@ from .testkit.files import replace_file, write_new
 from .testkit.history import Header, History
 from .testkit.report import Item, html_page, job_summary
 from .testkit.verdict import Finding, Verdict
+from .wrapping import glued
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,9 +174,9 @@ def _write_page(page: Path, items: Sequence[Item], *, base: Path) -> tuple[str, 
     try:
         replace_file(page, html_page(items[:MOST_SCRIPTS]))
     except (OSError, LeasecheckError) as error:
-        return "no report", f"{shown} could not be written: {error}"
+        return "no report", f"{glued(str(shown))} could not be written: {error}"
     left_out = len(items) - MOST_SCRIPTS
-    return "report", f"{shown}" + (f" (without {left_out} that passed)" * (left_out > 0))
+    return "report", glued(str(shown)) + (f" (without {left_out} that passed)" * (left_out > 0))
 
 
 def _append_summary(path: Path, items: Sequence[Item]) -> list[tuple[str, str]]:
@@ -185,5 +186,5 @@ def _append_summary(path: Path, items: Sequence[Item]) -> list[tuple[str, str]]:
         with path.open("a", encoding="utf-8") as out:
             out.write(f"\n{text}")
     except (OSError, LeasecheckError) as error:
-        return [("no summary", f"{path} could not be written: {error}")]
+        return [("no summary", f"{glued(str(path))} could not be written: {error}")]
     return []

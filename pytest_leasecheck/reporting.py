@@ -14,17 +14,23 @@ import pytest
 from .tally import PROMISES, Promise, Record, total, unpacked
 from .testkit.advice import whose
 from .testkit.checklist import merged
+from .wrapping import glued, unglued, write_wrapped
 
 _WIDTH: Final = max(len(promise.text) for promise in PROMISES)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A word in colour, and the rest of its line."""
+    """A word in colour, and the rest of its line, with what is `glued` in it."""
 
     word: str
-    text: str
+    told: str
     markup: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """What is read."""
+        return unglued(self.told)
 
 
 #: How a scenario is told that is about a set-up which the subject lacks (`mount.play`).
@@ -49,21 +55,18 @@ def write_summary(
     subjects = tuple(dict.fromkeys(record.subject for record in records.values()))
     for subject in subjects:
         own = {name: one for name, one in records.items() if one.subject == subject}
-        terminal.write("subject       ")
-        terminal.write(f"{subject}\n", bold=True)
+        write_wrapped(terminal, "subject", subject, markup={"bold": True})
         for line in summary(own):
-            terminal.write(f"{line.word:<14}", **line.markup)
-            terminal.write(f"{line.text}\n")
+            write_wrapped(terminal, line.word, line.told, word_markup=line.markup)
     folders = sorted({record.evidence for record in records.values() if record.evidence})
     if folders:
-        terminal.write(f"evidence      {_shown(os.path.commonpath(folders), base)}\n")
+        write_wrapped(terminal, "evidence", glued(_shown(os.path.commonpath(folders), base)))
     lost = [one.lost for one in records.values() if one.lost]
     if lost:
         text = f"of {_number(len(lost), 'test')} not all could be kept: {lost[0]}"
-        terminal.write(f"{'evidence':<14}", **_BROKEN)
-        terminal.write(f"{text}\n")
+        write_wrapped(terminal, "evidence", text, word_markup=_BROKEN)
     for word, text in drawn:
-        terminal.write(f"{word:<14}{text}\n")
+        write_wrapped(terminal, word, text)
 
 
 def summary(records: Mapping[str, Record]) -> Iterator[Line]:
@@ -87,7 +90,7 @@ def summary(records: Mapping[str, Record]) -> Iterator[Line]:
         yield Line("not played", f"{_number(len(failed), 'test')}: {_list(failed)}", _BROKEN)
     for note in sorted({title for one in played.values() for title in one.notes}):
         noted = [name for name, one in played.items() if note in one.notes]
-        yield Line("noted", f"{note}: {_list(noted)}", _OPEN)
+        yield Line("noted", f"{glued(note)}: {_list(noted)}", _OPEN)
     yield from _not_claimed(records.values())
     for fallen in dict.fromkeys(what for one in played.values() for what in one.fallen):
         yield Line("fallen", fallen, _OPEN)
@@ -98,13 +101,13 @@ def _promise(promise: Promise, played: Mapping[str, Record]) -> Line:
     """One assertion: held, broken, or not shown, and what that rests on."""
     records = tuple(played.values())
     basis, times = _basis(promise, records)
-    text = f"{promise.text:<{_WIDTH}}  {basis}"
+    text = f"{glued(promise.text):<{_WIDTH}}  {basis}"
     broken = set(promise.invariants) & _broken(records)
     if broken:
         return Line("BROKEN", f"{text}; {_where(played, sorted(broken))}", _BROKEN)
     unclaimed = all(promise.invariants[0] in one.not_claimed for one in records)
     if records and unclaimed:
-        return Line("not claimed", f"{promise.text:<{_WIDTH}}", _OPEN)
+        return Line("not claimed", glued(promise.text), _OPEN)
     if not times:
         return Line("not shown", text, _OPEN)
     if any(one.outcome in ("inconclusive", "fail") for one in records):
@@ -192,12 +195,12 @@ def _where(played: Mapping[str, Record], invariants: Sequence[str]) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:4])
+    shown = ", ".join(map(glued, names[:4]))
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return glued(f"{count} {what}" if count == 1 else f"{count} {what}s")
 
 
 def _shown(path: str, base: Path) -> str:

@@ -152,8 +152,9 @@ class Runtime:
         write_summary(terminalreporter, self.records, drawn=self.drawn, base=base)
         if self.explored:
             from .exploration import told
+            from .wrapping import write_wrapped
 
-            terminalreporter.write_line(told(list(self.explored.values())))
+            write_wrapped(terminalreporter, "explored", told(list(self.explored.values())))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:

@@ -25,6 +25,7 @@ from .testkit.errors import HistoryError, InputError, ScriptError
 from .testkit.files import read_file
 from .testkit.history import History
 from .testkit.script import Script, parse_script
+from .wrapping import glued, write_wrapped
 
 _SCENARIO: Final = "# scenario: "
 _REQUIRES: Final = "# requires:"
@@ -92,7 +93,7 @@ class Required:
 
     def __init__(self, file: Path, requires: Collection[str]) -> None:
         self._told: Final = (
-            f"required were {'; '.join(requires)}"
+            f"required were {'; '.join(map(glued, requires))}"
             if requires
             else "nothing was required, so it passes if nothing broke, dangerous moment or not"
             " (a line `# requires: stale attempt` in the file asks for one)"
@@ -102,4 +103,4 @@ class Required:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The line."""
-        terminalreporter.write_line(f"replayed      {self._file.name}: {self._told}")
+        write_wrapped(terminalreporter, "replayed", f"{glued(self._file.name)}: {self._told}")

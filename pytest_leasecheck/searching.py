@@ -36,6 +36,7 @@ from .testkit.scenario import Scenario
 from .testkit.script import Script
 from .testkit.subject import declaration_of
 from .testkit.sweep import coverage_of, outcome_of
+from .wrapping import write_wrapped
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -168,26 +169,27 @@ class Search:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say how much was tried."""
         if self._done:
-            for line in self.told():
-                terminalreporter.write_line(line)
+            for word, line in self.told():
+                write_wrapped(terminalreporter, word, line)
         for line in self._interleaved:
-            terminalreporter.write_line(f"interleaved   {line}")
+            write_wrapped(terminalreporter, "interleaved", line)
         for line in self._soaked:
-            terminalreporter.write_line(f"soaked        {line}")
+            write_wrapped(terminalreporter, "soaked", line)
 
-    def told(self) -> Iterable[str]:
+    def told(self) -> Iterable[tuple[str, str]]:
         """The lines about coverage."""
         done = [
             (Variation(family, at, script=_NO_SCRIPT, moment=""), outcome)
             for family, at, outcome in self._done.values()
         ]
         part = "" if self.runtime.settings.sweep == "full" else " (--leasecheck-sweep=full: all)"
-        yield f"swept         {coverage_of(done)}{part}"
+        yield "swept", f"{coverage_of(done)}{part}"
         unnamed, points = self._unnamed
         if points:
             yield (
-                f"              {points} points on the map, {unnamed} of them known by their SQL"
-                " alone; point('name') names one"
+                "",
+                f"{points} points on the map, {unnamed} of them known by their SQL"
+                " alone; point('name') names one",
             )
 
     @pytest.hookimpl(wrapper=True)

@@ -72,6 +72,12 @@ class NoSubject:
 Run = Callable[..., pytest.RunResult]
 
 
+@pytest.fixture(autouse=True)
+def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told matters here, not where its lines end; `test_summary.py` has that."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 @pytest.fixture
 def consumer(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """An empty project whose conftest installs the stand-in, with `mine.py` beside it."""

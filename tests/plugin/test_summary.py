@@ -1,6 +1,6 @@
 """What the summary says of what was proved: held, broken, not shown, not claimed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -110,3 +110,24 @@ def test_record_survives_the_way_through_a_report(sent: Record) -> None:
 
 def test_report_of_another_test_is_none_of_ours() -> None:
     assert from_properties([("theirs", 1), ("leasecheck", 2)]) is None
+
+
+@pytest.mark.parametrize("columns", ["", "70", "200"])
+def test_lines_keep_to_the_terminal_and_ids_stay_whole(
+    consumer: pytest.Pytester,
+    leasecheck: Callable[..., pytest.RunResult],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    result = leasecheck("leasecheck", subject="Inconclusive")
+    heads = [n for n, line in enumerate(result.outlines) if line.startswith("=====")]
+    begin = next(n for n in heads if result.outlines[n].strip("= ") == "leasecheck")
+    end = next(n for n in heads if n > begin)
+    told = result.outlines[begin + 1 : end]
+    assert max(map(len, told)) <= int(columns or 80)
+    assert any("leasecheck/classic::still_held" in line for line in told)
+    if columns == "200":
+        assert not any(line.startswith(" " * 14) for line in told)
+    else:
+        assert any(line.startswith(" " * 14) for line in told)

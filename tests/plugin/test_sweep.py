@@ -107,7 +107,7 @@ def test_workers_of_xdist_agree_and_coverage_is_told(consumer: pytest.Pytester) 
     result.stdout.fnmatch_lines(
         [
             f"swept         {count} scripts: {count // 3} points x 3 faults; {never} never*",
-            "              * points on the map, * of them known by their SQL alone; *",
+            "              * points on the map, * of them known by their SQL alone;*",
         ]
     )
 
