@@ -21,7 +21,6 @@ def _no_busy_loop(history: History, _verdict: Verdict) -> tuple[Finding, ...]:
     return (broken("no busy loop", text),)
 
 
-
 _REFUSED: Final = "RunLeased, all rows as before, now read 0 times"
 
 SCENARIOS: Final = (

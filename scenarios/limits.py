@@ -237,9 +237,7 @@ SCENARIOS: Final = (
         """,
         requires=("renewal by A", "refused claim by B", "finish by A"),
         variant="bears skew",
-        also=(
-            says("B", {"r1": "leased"}, {"r1": "leased"}, {"r1": "leased"}), writes_nothing("B")
-        ),
+        also=(says("B", {"r1": "leased"}, {"r1": "leased"}, {"r1": "leased"}), writes_nothing("B")),
     ),
     Scenario(
         name="clock_ahead_by_a_millisecond_more",
@@ -266,9 +264,7 @@ SCENARIOS: Final = (
     ),
     Scenario(
         name="clock_behind",
-        story=(
-            "B's host is behind. It waits for longer than it would have to, and robs nobody."
-        ),
+        story=("B's host is behind. It waits for longer than it would have to, and robs nobody."),
         script="""
             submit r1
             spawn A

@@ -188,7 +188,10 @@ SCENARIOS: Final = (
             drain
         """,
         requires=(
-            "take-over by B", "stale write attempt by A", "interruption of A", "look-up by B"
+            "take-over by B",
+            "stale write attempt by A",
+            "interruption of A",
+            "look-up by B",
         ),
         variant="run lease",
         also=(

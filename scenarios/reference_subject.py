@@ -134,9 +134,7 @@ class ReferenceSubject(Subject):
                 outcomes[run_id] = self.pursue(driver, store.run(run_id))
         return outcomes
 
-    def driver(
-        self, worker: Worker, store: reference.Store, **options: Any
-    ) -> reference.Driver:
+    def driver(self, worker: Worker, store: reference.Store, **options: Any) -> reference.Driver:
         """This worker's driver: one owner, with a suffix that no other incarnation has."""
         options.setdefault("tools", self.tools(worker, store))
         return reference.Driver(

@@ -146,9 +146,7 @@ SCENARIOS: Final = (
         """,
         requires=("finish by B",),
         variant="run lease",
-        also=(
-            _one_run, writes_nothing("A"), says("A", "B SUCCEEDED"), says("B", "B SUCCEEDED")
-        ),
+        also=(_one_run, writes_nothing("A"), says("A", "B SUCCEEDED"), says("B", "B SUCCEEDED")),
     ),
     Scenario(
         name="renewals_leave_no_mark",

@@ -31,8 +31,7 @@ def _names_both_owners(history: History, verdict: Verdict) -> tuple[Finding, ...
         row = tables_after(history, (tenure.until or 1) - 1)["runs"][(tenure.run_id,)]
         expected = (tenure.owner, row["lease_expires_at_ms"], following.owner, following.token)
         told = tuple(
-            event.get(key)
-            for key in ("previous_owner", "previous_expires_at_ms", "owner", "token")
+            event.get(key) for key in ("previous_owner", "previous_expires_at_ms", "owner", "token")
         )
         if told != expected:
             found.append(broken("a take-over is recorded", f"it says {told}, not {expected}"))

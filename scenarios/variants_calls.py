@@ -73,7 +73,8 @@ class Holding(RunLease):
 
             charge = own_tool("charge", worker, store)
             tools = (
-                reference.Tool("charge", run, lookup=charge.lookup), outside_tool("mail", worker)
+                reference.Tool("charge", run, lookup=charge.lookup),
+                outside_tool("mail", worker),
             )
             driver = self.driver(worker, store, tools=tools)
             return {"r1": self.pursue(driver, store.run("r1"))}

@@ -27,7 +27,7 @@ from .blame import from_wire
 from .declaration_json import declaration_to_json
 from .errors import TOLD_IN_WORDS, LaneDied, NeverReached, StageError, Unsettled, no_room
 from .history import KINDS, Change, Commit, Event, Header, History
-from .placement import a_cpu
+from .placement import cpu_for
 from .script import Action, Script
 from .silence import Patience
 from .stage import Stage
@@ -121,7 +121,7 @@ class Lane:
             attribution=options.attribution,
             deadline_s=options.deadline_s,
             start_deadline_s=options.start_deadline_s,
-            cpu=_cpu(options) if virtual else None,
+            cpu=cpu_for(options.cpu, options.number) if virtual else None,
             dies_with=options.dies_with,
             mark=self._mark,
             work=self._work,
@@ -353,11 +353,6 @@ def _facts(facts: Mapping[str, Any], *, virtual: bool, work: str) -> Facts:
     return Facts(
         **facts, virtual=virtual, work=work, guarantees=tuple(guarantees), fallen=tuple(fallen)
     )
-
-
-def _cpu(options: LaneOptions) -> int | None:
-    by_number = options.cpu is None and options.number is not None
-    return a_cpu(options.number or 0) if by_number else options.cpu
 
 
 def _pipe() -> tuple[Any, Any]:

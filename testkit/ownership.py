@@ -2,8 +2,7 @@
 
 Commits are folded, not rows: the state before a commit is compared with the state after it, run by
 run, so that an owner that is cleared and a status that is set in one transaction are one finish in
-either order, and what a commit undoes itself was never there. The tables are kept up to date in
-place; nothing is copied per commit.
+either order, and what a commit undoes itself was never there. Tables are updated in place.
 
 Who an author is: its incarnation, and the tenure that the incarnation acts from. A configured
 owner name is no identity. Two executions in one process are told apart by the owner or token that
@@ -340,9 +339,8 @@ class _Fold:
         else:
             table[change.key] = change.new
         if reader.beat is not None and change.table == reader.beat.table:
-            for row in (change.old, change.new):
-                if row is not None:
-                    self.beats.pop(row.get(reader.beat.key), None)
+            for one in filter(None, (change.old, change.new)):
+                self.beats.pop(one.get(reader.beat.key), None)
             if change.new is not None:
                 self.beats[change.new.get(reader.beat.key)] = change.new
         if change.table not in (reader.runs_table, reader.lease_table):
@@ -369,8 +367,7 @@ class _Fold:
         key = row.get(column) if column else None
         if key is None or run_id in self.second:
             return
-        first = self.keys.setdefault(key, run_id)
-        if first == run_id:
+        if (first := self.keys.setdefault(key, run_id)) == run_id:
             return
         if not self._run(first).rows:  # deleted, and its key with it
             self.keys[key] = run_id

@@ -43,8 +43,13 @@ def placement(cpu: int | None) -> Placement:
     return Placement(given, frozenset({cpu}))
 
 
-def a_cpu(number: int) -> int:
-    """The processor for the lane of this number: lanes with neighbouring numbers share none."""
+def cpu_for(cpu: int | None, number: int | None) -> int | None:
+    """The processor that was asked for; else one for the lane of this number, if it has one.
+
+    Lanes with neighbouring numbers share none while there are enough.
+    """
+    if cpu is not None or number is None:
+        return cpu
     given = sorted(os.sched_getaffinity(0))
     return given[number % len(given)]
 

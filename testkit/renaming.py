@@ -59,8 +59,7 @@ class Renaming:
         if one != other and not (_is_drawn(one) and _is_drawn(other) and len(one) == len(other)):
             return False
         return bool(
-            self._there.setdefault(one, other) == other
-            and self._back.setdefault(other, one) == one
+            self._there.setdefault(one, other) == other and self._back.setdefault(other, one) == one
         )
 
 

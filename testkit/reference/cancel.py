@@ -9,7 +9,10 @@ from .settings import Settings
 from .store import Store
 
 _OPEN = (
-    StepStatus.PENDING, StepStatus.EXECUTING, StepStatus.INTERRUPTED, StepStatus.WAITING,
+    StepStatus.PENDING,
+    StepStatus.EXECUTING,
+    StepStatus.INTERRUPTED,
+    StepStatus.WAITING,
     StepStatus.COMPENSATING,
 )
 
@@ -45,8 +48,15 @@ def cancel_run(store: Store, settings: Settings, run_id: str, *, by: str) -> Non
                     "INSERT INTO reconciliations (run_id, idx, attempt, decision, asked,"
                     " outcome, decided_by, fencing_token, unknown_since_ms, settled_at_ms)"
                     " VALUES (?, ?, ?, 'cancel', '', 'cancelled', ?, ?, ?, ?)",
-                    (run_id, step.idx, step.attempt, operator, run.lease.fencing_token,
-                     now_ms if since is None else since, now_ms),
+                    (
+                        run_id,
+                        step.idx,
+                        step.attempt,
+                        operator,
+                        run.lease.fencing_token,
+                        now_ms if since is None else since,
+                        now_ms,
+                    ),
                 )
             if step.status is StepStatus.WAITING:
                 connection.execute(
@@ -61,7 +71,9 @@ def cancel_run(store: Store, settings: Settings, run_id: str, *, by: str) -> Non
             )
             slots.give_back(connection, run_id, step.idx)
         rows.record(
-            connection, run_id, "run.finished",
+            connection,
+            run_id,
+            "run.finished",
             {"status": RunStatus.CANCELLED, "by": operator, "in_flight": in_flight},
             at_ms=settings.now(),
         )

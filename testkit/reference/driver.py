@@ -139,8 +139,11 @@ class Driver:
         """
         run = self.store.run(run_id)
         return ownership(
-            run.status, lease=run.lease, steps=self.store.steps(run_id),
-            claim=self._claims.get(run_id), now_ms=self.settings.clock.now_ms(),
+            run.status,
+            lease=run.lease,
+            steps=self.store.steps(run_id),
+            claim=self._claims.get(run_id),
+            now_ms=self.settings.clock.now_ms(),
             process_alive=process_alive,
             read_only=[tool.name for tool in self.settings.tools.values() if tool.read_only],
             reported=reported_late(self.store.events(run_id)),
@@ -184,7 +187,10 @@ class Driver:
         with self.store.transaction() as connection:
             now_ms = self.settings.clock.now_ms()
             known = insert_run(
-                connection, run_id, plan, key=key,
+                connection,
+                run_id,
+                plan,
+                key=key,
                 claim=(self.owner, now_ms, self.settings.ttl_ms),
             )
             if known is not None:
@@ -200,8 +206,10 @@ class Driver:
                 f"UPDATE runs SET status = 'RUNNING', {stamp()}, revision = revision + 1 "
                 f"WHERE run_id = :run_id AND {guards.CLAIM_QUEUED}",
                 {
-                    "run_id": run_id, "owner": self.owner,
-                    "now_ms": self.settings.clock.now_ms(), "ttl_ms": self.settings.ttl_ms,
+                    "run_id": run_id,
+                    "owner": self.owner,
+                    "now_ms": self.settings.clock.now_ms(),
+                    "ttl_ms": self.settings.ttl_ms,
                 },
             )
             if taken.rowcount != 1:

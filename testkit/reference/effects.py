@@ -74,8 +74,11 @@ class EffectStore:
     def _check(self, connection: sqlite3.Connection, claim: Claim) -> None:
         try:
             fence(
-                connection, claim,
-                guards.EFFECT_STATUS, guards.EFFECT_HOLDER, guards.EFFECT_UNEXPIRED,
+                connection,
+                claim,
+                guards.EFFECT_STATUS,
+                guards.EFFECT_HOLDER,
+                guards.EFFECT_UNEXPIRED,
                 now_ms=self.clock.now_ms(),
             )
         except RuntimeRefusal as error:

@@ -7,10 +7,27 @@ import re
 from typing import Final
 
 #: Filesystems on which SQLite's locks can't be relied on. (Second seed, "Network filesystems".)
-NETWORK_FILESYSTEMS: Final = frozenset({
-    "nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "afs", "coda", "davfs",
-    "fuse.sshfs", "fuse.davfs2", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.cephfs",
-})
+NETWORK_FILESYSTEMS: Final = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "ncpfs",
+        "afs",
+        "coda",
+        "davfs",
+        "fuse.sshfs",
+        "fuse.davfs2",
+        "fuse.glusterfs",
+        "fuse.s3fs",
+        "fuse.rclone",
+        "fuse.cephfs",
+    }
+)
 
 _MOUNTS: Final = "/proc/self/mountinfo"
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")

@@ -75,8 +75,9 @@ def checked_ttl_ms(ttl_ms: int) -> int:
             f"too small for a heartbeat every TTL/{BEATS_PER_TTL}; use {MIN_LEASE_TTL_MS} or more",
         )
     if ttl_ms > MAX_LEASE_TTL_MS:
-        raise InvalidTtl(ttl_ms, f"a crash would block the run that long; at most "
-                                 f"{MAX_LEASE_TTL_MS}")
+        raise InvalidTtl(
+            ttl_ms, f"a crash would block the run that long; at most {MAX_LEASE_TTL_MS}"
+        )
     return ttl_ms
 
 
@@ -198,6 +199,8 @@ def validate(lease: Lease, claim: Claim, *, now_ms: int) -> None:
         )
     if has_expired(lease, now_ms):
         raise LeaseLost(
-            claim.run_id, claim.owner, claim.token,
+            claim.run_id,
+            claim.owner,
+            claim.token,
             f"it expired at {lease.expires_at_ms} ms, it is {now_ms} ms",
         )

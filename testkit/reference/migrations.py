@@ -112,10 +112,13 @@ def _is_old(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: str) -> None:
-    tables = {name for (name,) in connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
-        "ESCAPE '~'"
-    )}
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
+            "ESCAPE '~'"
+        )
+    }
     if tables and not {"runs", "steps", "events"} <= tables:
         raise ForeignDatabase(path, f"has other tables: {', '.join(sorted(tables))}")
     if tables:

@@ -47,7 +47,9 @@ def take_over(store: Store, settings: Settings, run_id: str) -> Claim:
             f"UPDATE runs SET {stamp()}, revision = revision + 1 WHERE run_id = :run_id AND "
             + guards.where(guards.TAKE_OVER_STATUS, guards.TAKE_OVER_EXPIRED),
             {
-                "run_id": run_id, "owner": settings.owner, "now_ms": now_ms,
+                "run_id": run_id,
+                "owner": settings.owner,
+                "now_ms": now_ms,
                 "ttl_ms": settings.ttl_ms,
             },
         )
@@ -56,11 +58,14 @@ def take_over(store: Store, settings: Settings, run_id: str) -> Claim:
         claim = claimed(connection, run_id)
         if previous.held():
             rows.record(
-                connection, run_id, "lease.taken_over",
+                connection,
+                run_id,
+                "lease.taken_over",
                 {
                     "previous_owner": previous.owner,
                     "previous_expires_at_ms": previous.expires_at_ms,
-                    "owner": claim.owner, "token": claim.token,
+                    "owner": claim.owner,
+                    "token": claim.token,
                 },
                 at_ms=settings.now(),
             )
@@ -96,9 +101,15 @@ def interrupt_steps(
         )
         slots.give_back(connection, claim.run_id, step.idx)
         rows.record(
-            connection, claim.run_id, "step.interrupted",
-            {"idx": step.idx, "name": step.name, "attempt": step.attempt,
-             "token": step.fencing_token},
+            connection,
+            claim.run_id,
+            "step.interrupted",
+            {
+                "idx": step.idx,
+                "name": step.name,
+                "attempt": step.attempt,
+                "token": step.fencing_token,
+            },
             at_ms=settings.now(),
         )
 
@@ -134,9 +145,13 @@ def reconcile(tenure: Tenure, step: StepRow, tool: Tool) -> Reconciled:
     with tenure.store.transaction() as connection:
         now_ms = tenure.clock.now_ms()
         fence(
-            connection, tenure.claim,
-            guards.RECONCILE_STATUS, guards.RECONCILE_HOLDER, guards.RECONCILE_UNEXPIRED,
-            now_ms=now_ms, assign=paused() if asking else "",
+            connection,
+            tenure.claim,
+            guards.RECONCILE_STATUS,
+            guards.RECONCILE_HOLDER,
+            guards.RECONCILE_UNEXPIRED,
+            now_ms=now_ms,
+            assign=paused() if asking else "",
         )
         started = settle(connection, tenure, step, tool, settled, was=guards.RECONCILE_STEP)
         connection.execute(
@@ -144,15 +159,24 @@ def reconcile(tenure: Tenure, step: StepRow, tool: Tool) -> Reconciled:
             " decided_by, fencing_token, unknown_since_ms, settled_at_ms)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                step.run_id, step.idx, step.attempt, settled.decision, settled.asked,
-                "waiting" if asking else settled.decision, settled.decided_by,
-                tenure.claim.token, unknown_since(step, now_ms), None if asking else now_ms,
+                step.run_id,
+                step.idx,
+                step.attempt,
+                settled.decision,
+                settled.asked,
+                "waiting" if asking else settled.decision,
+                settled.decided_by,
+                tenure.claim.token,
+                unknown_since(step, now_ms),
+                None if asking else now_ms,
             ),
         )
         _record_settled(connection, tenure, step, settled)
         if asking:
             rows.record(
-                connection, step.run_id, "run.paused",
+                connection,
+                step.run_id,
+                "run.paused",
                 {"idx": step.idx, "name": step.name, "outcome_unknown": True},
                 at_ms=tenure.now(),
             )
@@ -176,7 +200,12 @@ def settle(
     """Move an interrupted step to where the decision says; the call that this starts, if any."""
     if settled.decision in (Decision.RETRY, Decision.COMPENSATE):
         return begin_call(
-            connection, tenure.claim, step, was=was, limit=tool.limit, now=tenure.now,
+            connection,
+            tenure.claim,
+            step,
+            was=was,
+            limit=tool.limit,
+            now=tenure.now,
             compensating=settled.decision is Decision.COMPENSATE,
         )
     into = {
@@ -189,8 +218,12 @@ def settle(
         "UPDATE steps SET status = :status, result = :result, unknown_since_ms = :since "
         f"WHERE run_id = :run_id AND idx = :idx AND {was}",
         {
-            "status": into, "result": encode(settled.result), "since": since,
-            "run_id": step.run_id, "idx": step.idx, "attempt": step.attempt,
+            "status": into,
+            "result": encode(settled.result),
+            "since": since,
+            "run_id": step.run_id,
+            "idx": step.idx,
+            "attempt": step.attempt,
         },
     )
     if moved.rowcount != 1:
@@ -204,11 +237,17 @@ def _record_settled(
     connection: sqlite3.Connection, tenure: Tenure, step: StepRow, settled: Settled
 ) -> None:
     rows.record(
-        connection, step.run_id, "step.reconciled",
+        connection,
+        step.run_id,
+        "step.reconciled",
         {
-            "idx": step.idx, "name": step.name, "attempt": step.attempt,
-            "decision": settled.decision, "asked": settled.asked,
-            "decided_by": settled.decided_by, "token": tenure.claim.token,
+            "idx": step.idx,
+            "name": step.name,
+            "attempt": step.attempt,
+            "decision": settled.decision,
+            "asked": settled.asked,
+            "decided_by": settled.decided_by,
+            "token": tenure.claim.token,
         },
         at_ms=tenure.now(),
     )
@@ -235,7 +274,8 @@ def resume_waiting(
         return _take_waiting(store, settings, step, run.revision, settled, tool)
     if approval is not None and approval.answer not in (Answered.APPROVE, Answered.REJECT):
         raise RunStateError(
-            run_id, run.status,
+            run_id,
+            run.status,
             f"step {step.idx} has not started: approve or reject it, not {approval.answer!r}",
         )
     verdict = settings.policy(step, approval)
@@ -259,7 +299,8 @@ def answer_about_outcome(step: StepRow, tool: Tool, approval: Approval | None) -
     status = RunStatus.WAITING_FOR_APPROVAL
     if approval is None or approval.answer not in decisions:
         raise RunStateError(
-            step.run_id, status,
+            step.run_id,
+            status,
             f"the outcome of step {step.idx} ({step.name!r}) is unknown; an operator must say "
             f"one of: {', '.join(decisions)}",
         )
@@ -288,8 +329,11 @@ def _take_waiting(
             f"UPDATE runs SET {assign}, revision = revision + 1 "
             f"WHERE run_id = :run_id AND {guards.RESUME_WAITING}",
             {
-                "run_id": run_id, "revision": revision, "owner": settings.owner,
-                "now_ms": now_ms, "ttl_ms": settings.ttl_ms,
+                "run_id": run_id,
+                "revision": revision,
+                "owner": settings.owner,
+                "now_ms": now_ms,
+                "ttl_ms": settings.ttl_ms,
             },
         )
         if taken.rowcount != 1:
@@ -299,9 +343,15 @@ def _take_waiting(
         claim = claimed(connection, run_id)
         tenure = Tenure(store, claim, settings.clock, settings.now)
         rows.record(
-            connection, run_id, "policy.decided",
-            {"idx": step.idx, "name": step.name, "decided_by": settled.decided_by,
-             "verdict": verdict or settled.decision},
+            connection,
+            run_id,
+            "policy.decided",
+            {
+                "idx": step.idx,
+                "name": step.name,
+                "decided_by": settled.decided_by,
+                "verdict": verdict or settled.decision,
+            },
             at_ms=settings.now(),
         )
         if verdict is None:
@@ -310,7 +360,9 @@ def _take_waiting(
         started = settle(connection, tenure, step, tool, settled, was=guards.RESUME_STEP)
         if ends:
             rows.record(
-                connection, run_id, "run.finished",
+                connection,
+                run_id,
+                "run.finished",
                 {"status": RunStatus.FAILED, "reason": f"{settled.decided_by}: no"},
                 at_ms=settings.now(),
             )
@@ -326,5 +378,3 @@ def _settle_record(
         " WHERE run_id = ? AND idx = ? AND attempt = ? AND outcome = 'waiting'",
         (settled.decision, settled.decided_by, now_ms, step.run_id, step.idx, step.attempt),
     )
-
-

@@ -54,14 +54,29 @@ def steps(connection: sqlite3.Connection, run_id: str) -> tuple[StepRow, ...]:
 
 def step(connection: sqlite3.Connection, run_id: str, idx: int) -> StepRow:
     """One step, which must be there."""
-    return _step(connection.execute(
-        f"SELECT {_STEP} FROM steps WHERE run_id = ? AND idx = ?", (run_id, idx)
-    ).fetchone())
+    return _step(
+        connection.execute(
+            f"SELECT {_STEP} FROM steps WHERE run_id = ? AND idx = ?", (run_id, idx)
+        ).fetchone()
+    )
 
 
 def _step(row: tuple[Any, ...]) -> StepRow:
-    (run_id, idx, name, kind, args, approval, status, attempt, token, key, compensating,
-     unknown_since_ms, result) = row
+    (
+        run_id,
+        idx,
+        name,
+        kind,
+        args,
+        approval,
+        status,
+        attempt,
+        token,
+        key,
+        compensating,
+        unknown_since_ms,
+        result,
+    ) = row
     return StepRow(
         run_id=run_id,
         idx=idx,
@@ -137,12 +152,22 @@ def question(connection: sqlite3.Connection, run_id: str) -> Question | None:
     asked = ""
     if unknown:
         asked = next(
-            (known.asked for known in reversed(reconciliations(connection, run_id))
-             if (known.idx, known.attempt) == (waiting.idx, waiting.attempt)), ""
+            (
+                known.asked
+                for known in reversed(reconciliations(connection, run_id))
+                if (known.idx, known.attempt) == (waiting.idx, waiting.attempt)
+            ),
+            "",
         )
     return Question(
-        run_id, waiting.idx, waiting.name, waiting.args, waiting.idempotency_key,
-        waiting.attempt, unknown, asked,
+        run_id,
+        waiting.idx,
+        waiting.name,
+        waiting.args,
+        waiting.idempotency_key,
+        waiting.attempt,
+        unknown,
+        asked,
     )
 
 

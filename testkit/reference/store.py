@@ -295,9 +295,7 @@ def insert_run(
             },
         )
     except sqlite3.IntegrityError:
-        known = connection.execute(
-            "SELECT run_id FROM runs WHERE start_key = ?", (key,)
-        ).fetchone()
+        known = connection.execute("SELECT run_id FROM runs WHERE start_key = ?", (key,)).fetchone()
         if known is not None:
             return str(known[0])
         raise RunExists(run_id, rows.run(connection, run_id).status, "the id is taken") from None
@@ -306,8 +304,15 @@ def insert_run(
         "INSERT INTO steps (run_id, idx, name, kind, args, status, idempotency_key,"
         " needs_approval) VALUES (?, ?, ?, ?, ?, 'PENDING', ?, ?)",
         [
-            (run_id, idx, step.name, step.kind, encode(step.args),
-             idempotency_key(run_id, idx, born=born), step.needs_approval)
+            (
+                run_id,
+                idx,
+                step.name,
+                step.kind,
+                encode(step.args),
+                idempotency_key(run_id, idx, born=born),
+                step.needs_approval,
+            )
             for idx, step in enumerate(steps)
         ],
     )

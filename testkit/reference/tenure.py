@@ -80,7 +80,9 @@ def refusal(connection: sqlite3.Connection, claim: Claim, *, now_ms: int) -> Run
     if not lease.held():
         return RunStateError(claim.run_id, run.status, "its lease was released")
     return LeaseLost(
-        claim.run_id, claim.owner, claim.token,
+        claim.run_id,
+        claim.owner,
+        claim.token,
         f"it expired at {lease.expires_at_ms} ms, it is {now_ms} ms",
     )
 
@@ -112,9 +114,7 @@ class Tenure:
 
     def validate(self) -> None:
         """Read the lease again, immediately before an effect. Raises LeaseLost."""
-        validate(
-            self.store.lease(self.claim.run_id), self.claim, now_ms=self.clock.now_ms()
-        )
+        validate(self.store.lease(self.claim.run_id), self.claim, now_ms=self.clock.now_ms())
 
     def ended(self, reason: str) -> RuntimeRefusal:
         """The error of a loop whose heartbeat found the lease lost for this reason."""
@@ -137,13 +137,20 @@ class Tenure:
         with self.store.transaction() as connection:
             now_ms = self.clock.now_ms()
             fence(
-                connection, self.claim, guards.OUTCOME_STATUS, guards.OUTCOME_HOLDER,
+                connection,
+                self.claim,
+                guards.OUTCOME_STATUS,
+                guards.OUTCOME_HOLDER,
                 now_ms=now_ms,
             )
             move_step(
-                connection, call, guards.OUTCOME_STEP, self.claim,
+                connection,
+                call,
+                guards.OUTCOME_STEP,
+                self.claim,
                 assign="status = :status, result = :result, unknown_since_ms = NULL",
-                status=status, result=encode(result),
+                status=status,
+                result=encode(result),
             )
             slots.give_back(connection, call.run_id, call.idx)
             lapsed = not read_lease(connection, call.run_id).live(now_ms)
@@ -179,13 +186,20 @@ class Tenure:
         """Wait for an operator's approval of a step, and release the lease with it."""
         with self.store.transaction() as connection:
             fence(
-                connection, self.claim,
-                guards.PAUSE_STATUS, guards.PAUSE_HOLDER, guards.PAUSE_UNEXPIRED,
-                now_ms=self.clock.now_ms(), assign=paused(),
+                connection,
+                self.claim,
+                guards.PAUSE_STATUS,
+                guards.PAUSE_HOLDER,
+                guards.PAUSE_UNEXPIRED,
+                now_ms=self.clock.now_ms(),
+                assign=paused(),
             )
             rows.record(
-                connection, self.claim.run_id, "run.paused",
-                {"idx": step.idx, "name": step.name}, at_ms=self.now(),
+                connection,
+                self.claim.run_id,
+                "run.paused",
+                {"idx": step.idx, "name": step.name},
+                at_ms=self.now(),
             )
 
     def finish(self, status: RunStatus, *, reason: str = "") -> None:
@@ -195,8 +209,11 @@ class Tenure:
             body["reason"] = reason
         with self.store.transaction() as connection:
             fence(
-                connection, self.claim,
-                guards.FINISH_STATUS, guards.FINISH_HOLDER, guards.FINISH_UNEXPIRED,
+                connection,
+                self.claim,
+                guards.FINISH_STATUS,
+                guards.FINISH_HOLDER,
+                guards.FINISH_UNEXPIRED,
                 now_ms=self.clock.now_ms(),
                 assign=f", status = '{status}', {guards.RELEASED}",
             )
@@ -220,22 +237,34 @@ def begin_call(
 ) -> Started:
     """Move a step into flight, in the transaction that has checked or taken the lease."""
     call = Call(
-        run_id=step.run_id, idx=step.idx, name=step.name, args=step.args, token=claim.token,
+        run_id=step.run_id,
+        idx=step.idx,
+        name=step.name,
+        args=step.args,
+        token=claim.token,
         idempotency_key=step.idempotency_key + ("/compensate" if compensating else ""),
-        owner=claim.owner, attempt=step.attempt + 1,
+        owner=claim.owner,
+        attempt=step.attempt + 1,
     )
     into = StepStatus.COMPENSATING if compensating else StepStatus.EXECUTING
     move_step(
-        connection, call, was, claim, attempt=step.attempt,
+        connection,
+        call,
+        was,
+        claim,
+        attempt=step.attempt,
         assign="status = :status, attempt = attempt + 1, fencing_token = :token,"
         " compensating = :compensating, unknown_since_ms = NULL",
-        status=into, compensating=compensating,
+        status=into,
+        compensating=compensating,
     )
     if limit is not None:
         slots.take(connection, step, limit=limit)
     started = Started(call, step.kind, compensating)
-    kind = "step.compensation_started" if compensating else (
-        "step.model_reserved" if step.kind == MODEL else "step.tool_started"
+    kind = (
+        "step.compensation_started"
+        if compensating
+        else ("step.model_reserved" if step.kind == MODEL else "step.tool_started")
     )
     rows.record(connection, step.run_id, kind, _body(call), at_ms=now())
     return started
@@ -255,21 +284,28 @@ def move_step(
     moved = connection.execute(
         f"UPDATE steps SET {assign} WHERE run_id = :run_id AND idx = :idx AND {was}",
         {
-            "run_id": call.run_id, "idx": call.idx, "token": claim.token,
-            "attempt": call.attempt if attempt is None else attempt, **values,
+            "run_id": call.run_id,
+            "idx": call.idx,
+            "token": claim.token,
+            "attempt": call.attempt if attempt is None else attempt,
+            **values,
         },
     )
     if moved.rowcount != 1:
         found = rows.step(connection, call.run_id, call.idx)
         raise RunStateError(
-            call.run_id, RunStatus.RUNNING,
+            call.run_id,
+            RunStatus.RUNNING,
             f"step {call.idx} is {found.status} in attempt {found.attempt}",
         )
 
 
 def _body(call: Call) -> dict[str, object]:
     return {
-        "idx": call.idx, "name": call.name, "attempt": call.attempt, "token": call.token,
+        "idx": call.idx,
+        "name": call.name,
+        "attempt": call.attempt,
+        "token": call.token,
         "owner": call.owner,
     }
 

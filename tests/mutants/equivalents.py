@@ -117,29 +117,34 @@ EQUIVALENT: Final[tuple[Equivalent, ...]] = (
         "LATE_STEP",
         "The step of a call that is under way is executing until the cancel, which makes it"
         " cancelled in the transaction that makes the run so; and a call has one outcome.",
-        others.CANCELLED_IN_A_CALL, others.CANCELLED_UNDER_ANOTHER,
+        others.CANCELLED_IN_A_CALL,
+        others.CANCELLED_UNDER_ANOTHER,
     ),
     Equivalent(
-        "owner without a token", _all_holders("lease_owner = :owner"),
+        "owner without a token",
+        _all_holders("lease_owner = :owner"),
         (when.WAKES_AT_START, when.STALE_BEAT, when.WAKES_WITH_AN_OUTCOME, claims.TWIN),
         "No two drivers ever share an owner, because of the suffix, and a driver that has lost a"
         " run refuses a second call for it; so the owner alone tells claims apart. With the"
         " configured name as the owner it does not: that is a mutant.",
     ),
     Equivalent(
-        "token without an owner", _all_holders("fencing_token = :token"),
+        "token without an owner",
+        _all_holders("fencing_token = :token"),
         (when.WAKES_AT_START, when.STALE_BEAT, when.WAKES_WITH_AN_OUTCOME),
         "The token grows at every change of ownership, so it alone tells claims apart. A release"
         " keeps it, so after its own release a call could write again, but it has returned.",
     ),
     Equivalent(
-        "driver.owner_identity", {"driver.owner_identity": lambda name, suffix: name},
+        "driver.owner_identity",
+        {"driver.owner_identity": lambda name, suffix: name},
         (claims.TWIN, claims.TWIN_BEATS, when.told("two_under_one_name")),
         "Every guard compares the token too, and a live lease is refused whoever asks; the suffix"
         " is the second wall. Without the token it is the only one: that is a mutant.",
     ),
     Equivalent(
-        "driver.Driver.executes", {"driver.Driver.executes": lambda self, run_id: False},
+        "driver.Driver.executes",
+        {"driver.Driver.executes": lambda self, run_id: False},
         (RESUMES_ITS_OWN_RUN,),
         "While the lease is live, a second call is refused by it. When it has expired, the second"
         " call takes the run over under a new token like any other process, and the first one is"

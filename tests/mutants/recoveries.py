@@ -35,9 +35,7 @@ def _reconcile_in_two(tenure: Any, step: Any, tool: Any) -> resume.Reconciled:
     now_ms = tenure.clock.now_ms()
     with tenure.store.transaction() as connection:
         fence(connection, tenure.claim, guards.RECONCILE_HOLDER, now_ms=now_ms)
-        started = resume.settle(
-            connection, tenure, step, tool, settled, was=guards.RECONCILE_STEP
-        )
+        started = resume.settle(connection, tenure, step, tool, settled, was=guards.RECONCILE_STEP)
     with tenure.store.transaction() as connection:
         connection.execute(
             "INSERT INTO reconciliations (run_id, idx, attempt, decision, asked, outcome,"
@@ -49,9 +47,7 @@ def _reconcile_in_two(tenure: Any, step: Any, tool: Any) -> resume.Reconciled:
     return resume.Reconciled(started, False)
 
 
-def _put_back(
-    connection: Any, settings: Any, claim: Claim, *, previous: Any, now_ms: int
-) -> None:
+def _put_back(connection: Any, settings: Any, claim: Claim, *, previous: Any, now_ms: int) -> None:
     """Makes what was in flight pending again."""
     connection.execute(
         "UPDATE steps SET status = 'PENDING' WHERE run_id = ? AND status = 'EXECUTING'",

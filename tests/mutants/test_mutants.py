@@ -51,10 +51,7 @@ def test_second_wall_may_be_taken_out(hand, guard, schedule):
 
 def test_every_guard_is_taken_out():
     single = {
-        name
-        for one in (*MUTANTS, *EQUIVALENT)
-        if len(one.patches) == 1
-        for name in one.patches
+        name for one in (*MUTANTS, *EQUIVALENT) if len(one.patches) == 1 for name in one.patches
     }
     clauses = {f"guards.{name}" for name in vars(guards) if name.isupper() and name[0] != "_"}
     assert clauses - single == set()

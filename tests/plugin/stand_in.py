@@ -58,9 +58,7 @@ GROUPS = (
 class Stood(Subject):
     """Base of the subjects of these tests: `plays` is what is found out about them."""
 
-    runs = RunTable(
-        "jobs", id="id", status="status", terminal={"done"}, lease=Lease(owner="owner")
-    )
+    runs = RunTable("jobs", id="id", status="status", terminal={"done"}, lease=Lease(owner="owner"))
     plays = "holds"
 
 

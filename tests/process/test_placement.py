@@ -25,8 +25,7 @@ def test_lanes_that_play_side_by_side_share_their_processor_with_nobody(
     lane_of: Callable[..., Lane],
 ) -> None:
     seen = [
-        value(play(lane_of(Placed, number=number), "spawn A to look; run A"))
-        for number in (7, 8)
+        value(play(lane_of(Placed, number=number), "spawn A to look; run A")) for number in (7, 8)
     ]
     count = len(EVERYWHERE)
     assert seen == [f"[{EVERYWHERE[7 % count]}]", f"[{EVERYWHERE[8 % count]}]"]

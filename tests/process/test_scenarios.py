@@ -86,9 +86,7 @@ def verdict_of(lane: Lane, scenario: Scenario) -> Verdict:
         holds=scenario.holds,
         drained=any(isinstance(action, Drain) for action in script.actions),
     )
-    own = tuple(
-        finding for check in scenario.also for finding in check(played.history, verdict)
-    )
+    own = tuple(finding for check in scenario.also for finding in check(played.history, verdict))
     if any(finding.severity == "fault" for finding in own):
         verdict = replace(verdict, outcome="fail")
     return replace(verdict, findings=(*verdict.findings, *own))
@@ -124,8 +122,12 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("guards", "RENEW_EXPIRY", _CLOCKED, "heartbeat/call_longer_than_three_leases"),
     ("guards", "RELEASE_HOLDER", "1", "losing/loser_releases_nothing"),
     ("guards", "NEXT_TOKEN", "fencing_token", "takeover/dead_owner_is_replaced"),
-    ("guards", "RELEASED", "lease_owner = NULL, fencing_token = 0",
-     "takeover/released_lease_is_just_taken"),
+    (
+        "guards",
+        "RELEASED",
+        "lease_owner = NULL, fencing_token = 0",
+        "takeover/released_lease_is_just_taken",
+    ),
     ("guards", "TOOL_START_HOLDER", "1", "losing/stops_before_its_next_tool_call"),
     ("guards", "TOOL_START_UNEXPIRED", "1", "losing/stalled_past_expiry_starts_no_tool"),
     ("guards", "MODEL_START_HOLDER", "1", "losing/stops_before_its_next_model_call"),

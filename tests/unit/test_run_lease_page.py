@@ -64,9 +64,7 @@ def known_scenarios() -> set[str]:
 
 
 KNOWN = known_scenarios()
-MUTANTS = "".join(
-    file.read_text() for file in sorted((PROJECT / "tests" / "mutants").glob("*.py"))
-)
+MUTANTS = "".join(file.read_text() for file in sorted((PROJECT / "tests" / "mutants").glob("*.py")))
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)

@@ -55,14 +55,22 @@ def test_an_attribute_that_raises_is_told_with_its_line(name: str, raises: Any) 
         ({"runs": {"table": "jobs"}}, "runs: {'table': 'jobs'} is not a RunTable(...)"),
         ({"runs": RunTable("jobs", id="id", lease=None)}, "runs.lease: None is not a Lease(...)"),  # type: ignore[arg-type]
         ({"runs": RunTable("jobs", id=7, lease=Lease())}, "runs.id: 7 is not str or tuple"),  # type: ignore[arg-type]
-        ({"runs": RunTable("jobs", id="id", terminal="done", lease=Lease("who"))},
-         "runs.terminal: is the text 'done'; write {'done'}"),
-        ({"runs": RunTable("jobs", id="id", lease=Lease("who", held={"status": "runs"}))},  # type: ignore[dict-item]
-         "runs.lease.held.status: is the text 'runs'; write {'runs'}"),
-        ({"runs": RunTable("jobs", id="id", lease=Lease("who", generation="tries"))},  # type: ignore[arg-type]
-         "runs.lease.generation: is the text 'tries'; write ('tries',)"),
-        ({"runs": RunTable("jobs", id="id", lease=Lease("who", unit="h"))},  # type: ignore[arg-type]
-         "runs.lease.unit: 'h' is not 's' or 'ms' or 'us' or 'ns' or 'iso'"),
+        (
+            {"runs": RunTable("jobs", id="id", terminal="done", lease=Lease("who"))},
+            "runs.terminal: is the text 'done'; write {'done'}",
+        ),
+        (
+            {"runs": RunTable("jobs", id="id", lease=Lease("who", held={"status": "runs"}))},  # type: ignore[dict-item]
+            "runs.lease.held.status: is the text 'runs'; write {'runs'}",
+        ),
+        (
+            {"runs": RunTable("jobs", id="id", lease=Lease("who", generation="tries"))},  # type: ignore[arg-type]
+            "runs.lease.generation: is the text 'tries'; write ('tries',)",
+        ),
+        (
+            {"runs": RunTable("jobs", id="id", lease=Lease("who", unit="h"))},  # type: ignore[arg-type]
+            "runs.lease.unit: 'h' is not 's' or 'ms' or 'us' or 'ns' or 'iso'",
+        ),
         ({"writes": None}, "writes: None is not a list of Writes(...)"),
         ({"writes": Writes("log", run="job")}, "is not a list of Writes(...)"),
         ({"writes": (one for one in ())}, "is not a list of Writes(...)"),

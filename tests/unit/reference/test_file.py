@@ -30,7 +30,8 @@ def old(tmp_path):
     for statement in BEFORE_THE_LEASE:
         connection.execute(statement)
     for run_id, status, step in (
-        ("r", "RUNNING", "EXECUTING"), ("w", "WAITING_FOR_APPROVAL", "PENDING"),
+        ("r", "RUNNING", "EXECUTING"),
+        ("w", "WAITING_FOR_APPROVAL", "PENDING"),
     ):
         connection.execute("INSERT INTO runs VALUES (?, ?, '[]')", (run_id, status))
         connection.execute(

@@ -217,9 +217,7 @@ def late_line_of_a_loser(race):
 def slots_over_the_bound(race):
     race.claim().start_step(race.step(), limit=1)
     other = race._tenure(race.b, race.b._insert("r2", PLAN, None))
-    return not _refused(
-        lambda: other.start_step(race.world.store.steps("r2")[0], limit=1)
-    )
+    return not _refused(lambda: other.start_step(race.world.store.steps("r2")[0], limit=1))
 
 
 def slot_given_back_twice(race):
@@ -314,8 +312,12 @@ TABLE = [
     (guards, "SLOT_HELD", GONE, slot_given_back_twice),
     (guards, "INSERT_RUN", "INSERT OR REPLACE INTO runs", second_run_under_one_id),
     (migrations, "ONE_RUN_PER_KEY", "SELECT 1", two_runs_of_one_key),
-    (driving, "validate_before_effect", lambda tenure: None,
-     start_in_the_gap_between_start_and_call),
+    (
+        driving,
+        "validate_before_effect",
+        lambda tenure: None,
+        start_in_the_gap_between_start_and_call,
+    ),
     (driving.Driver, "executes", lambda self, run_id: False, driver_that_robs_itself),
     (driving, "owner_identity", lambda name, suffix: name, owner_without_a_suffix),
 ]

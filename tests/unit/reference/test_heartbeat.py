@@ -48,7 +48,10 @@ def test_lease_lives_through_a_call_longer_than_several_ttls(world, clock):
     assert run.status is RunStatus.SUCCEEDED
     assert seen == [30_000] * 12
     assert world.kinds("r") == [
-        "run.started", "step.tool_started", "step.tool_finished", "run.finished",
+        "run.started",
+        "step.tool_started",
+        "step.tool_finished",
+        "run.finished",
     ]
 
 

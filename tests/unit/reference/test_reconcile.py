@@ -126,7 +126,10 @@ def test_effect_that_may_have_happened_is_compensated_and_the_run_fails(world, a
     undone = []
     world.crash(world.driver(), "r", "charge", "mail")
     tool = Tool(
-        "charge", lambda call: 1 / 0, compensate=undone.append, policy=Policy.COMPENSATE,
+        "charge",
+        lambda call: 1 / 0,
+        compensate=undone.append,
+        policy=Policy.COMPENSATE,
         lookup=None if answer is None else lambda key: answer,
     )
     run = recover(world, tool, world.tool("mail"))
@@ -142,7 +145,10 @@ def test_effect_that_may_have_happened_is_compensated_and_the_run_fails(world, a
 def test_effect_that_surely_did_not_happen_is_retried_not_compensated(world):
     world.crash(world.driver(), "r")
     tool = Tool(
-        "charge", lambda call: 1, compensate=lambda call: 1 / 0, policy=Policy.COMPENSATE,
+        "charge",
+        lambda call: 1,
+        compensate=lambda call: 1 / 0,
+        policy=Policy.COMPENSATE,
         lookup=lambda key: NotFound(),
     )
     assert recover(world, tool).status is RunStatus.SUCCEEDED
@@ -204,7 +210,8 @@ def test_recovery_killed_anywhere_leaves_one_record_per_interruption(world, monk
     assert world.driver(provider_tool("charge", bank)).resume("r").status is RunStatus.SUCCEEDED
     interruptions = [
         event.body["attempt"]
-        for event in world.store.events("r") if event.kind == "step.interrupted"
+        for event in world.store.events("r")
+        if event.kind == "step.interrupted"
     ]
     decided = [record.attempt for record in world.store.reconciliations("r")]
     assert decided == interruptions == ([1, 2] if at == "after" else [1])
@@ -273,6 +280,10 @@ def test_operator_can_t_ask_for_a_compensation_that_nobody_wrote(world):
 
 def test_decisions_have_these_names():
     assert [str(decision) for decision in Decision] == [
-        "already-applied", "retry", "compensate", "ask-operator", "fail",
+        "already-applied",
+        "retry",
+        "compensate",
+        "ask-operator",
+        "fail",
     ]
     assert Step("x").kind == "tool"

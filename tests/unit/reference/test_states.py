@@ -24,16 +24,21 @@ FREE = Lease("r", "", 1, 0, 70)
 
 
 def step(status, *, unknown_since_ms=None):
-    return StepRow("r", 0, "charge", "tool", None, False, status, 1, 1, "r/0", False,
-                   unknown_since_ms, None)
+    return StepRow(
+        "r", 0, "charge", "tool", None, False, status, 1, 1, "r/0", False, unknown_since_ms, None
+    )
 
 
 def states(status, lease, step_status, *, claim=MINE, now_ms=50, alive=True, **options):
     since = options.pop("since", None)
     return ownership(
-        RunStatus(status), lease=lease,
+        RunStatus(status),
+        lease=lease,
         steps=[step(StepStatus(step_status), unknown_since_ms=since)],
-        claim=claim, now_ms=now_ms, process_alive=alive, **options,
+        claim=claim,
+        now_ms=now_ms,
+        process_alive=alive,
+        **options,
     )
 
 
