@@ -34,6 +34,7 @@ def run_in(name: str, *arguments: str, given: str = "") -> subprocess.CompletedP
         pytest.skip(why)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     kept.pop("PYTHONPATH", None)
+    kept["COLUMNS"] = "200"  # else lines are wrapped that are looked for in one piece
     return subprocess.run(
         [str(python), *arguments],
         cwd=REPOSITORY,
