@@ -26,7 +26,7 @@ from .testkit.files import replace_file, write_new
 from .testkit.history import Header, History
 from .testkit.report import Item, html_page, job_summary
 from .testkit.verdict import Finding, Verdict
-from .wrapping import glued
+from .wrapped_lines import glued
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ import pytest
 from .tally import PROMISES, Promise, Record, total, unpacked
 from .testkit.advice import whose
 from .testkit.checklist import merged
-from .wrapping import glued, unglued, write_wrapped
+from .wrapped_lines import glued, unglued, write_wrapped
 
 _WIDTH: Final = max(len(promise.text) for promise in PROMISES)
 

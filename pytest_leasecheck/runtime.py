@@ -152,7 +152,7 @@ class Runtime:
         write_summary(terminalreporter, self.records, drawn=self.drawn, base=base)
         if self.explored:
             from .exploration import told
-            from .wrapping import write_wrapped
+            from .wrapped_lines import write_wrapped
 
             write_wrapped(terminalreporter, "explored", told(list(self.explored.values())))
 

@@ -25,7 +25,7 @@ from .testkit.errors import HistoryError, InputError, ScriptError
 from .testkit.files import read_file
 from .testkit.history import History
 from .testkit.script import Script, parse_script
-from .wrapping import glued, write_wrapped
+from .wrapped_lines import glued, write_wrapped
 
 _SCENARIO: Final = "# scenario: "
 _REQUIRES: Final = "# requires:"

@@ -36,7 +36,7 @@ from .testkit.scenario import Scenario
 from .testkit.script import Script
 from .testkit.subject import declaration_of
 from .testkit.sweep import coverage_of, outcome_of
-from .wrapping import write_wrapped
+from .wrapped_lines import write_wrapped
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

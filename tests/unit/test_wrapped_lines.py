@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_leasecheck.wrapping import glued, wrapped
+from pytest_leasecheck.wrapped_lines import glued, wrapped
 
 IDS = [
     "leasecheck/sweep::kill[effect:charge#1-before]",
