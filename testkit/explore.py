@@ -48,7 +48,7 @@ from . import script as acts
 from .concluding import explored
 from .exploring import Explorer, attributes_of
 from .families import RUN
-from .found import FOUND_IN_WORDS, Explored, Nondeterministic, RaceFound, Tally
+from .found import FOUND_IN_WORDS, Enough, Explored, Nondeterministic, RaceFound, Tally
 from .lane import Lane
 from .script import PROVIDER_FAULTS
 
@@ -97,24 +97,12 @@ def _case_of(machine: type[Races]) -> type[unittest.TestCase]:
     return type(name, (unittest.TestCase,), attributes)
 
 
-class _Enough(BaseException):
-    """Ends a search at its first failure: Hypothesis saves the example, and lets this through.
-
-    Its own way goes on for hundreds of examples, where it sought a target.
-    """
-
-    def __init__(self, found: AssertionError) -> None:
-        #: What is to be raised.
-        self.found: Final = found
-        super().__init__()
-
-
 def _run(machine: type[Races], how: settings) -> None:
     """Run examples until the first one fails. Raises what was found."""
     machine.share().one_is_enough = True
     try:
         run_state_machine_as_test(machine, settings=how)
-    except _Enough as enough:
+    except Enough as enough:
         raise enough.found from None
 
 
@@ -180,6 +168,15 @@ class Races(Explorer, RuleBasedStateMachine):
         self.die_and_expire(_one(self._some("held"), pick), where)
         other = self._come()
         self.go(other, None if far else self._somewhere(then, other))
+
+    @precondition(lambda self: self._some("held") and self._has_room_for_two())
+    @rule(pick=_PICK, where=_WHERE, then=_WHERE, last=_WHERE)
+    def relieve(self, pick: int, where: int, then: int, last: int) -> None:
+        """A worker is killed, and who recovers is held until a third one is at it instead."""
+        self.die_and_expire(_one(self._some("held"), pick), where)
+        self.go_and_expire(self._come(), then)
+        third = self._come()
+        self.go(third, self._somewhere(last, third))
 
     @precondition(lambda self: self._some("held") and self._free_label() is not None)
     @rule(pick=_PICK, where=_WHERE, locked=st.booleans())
@@ -331,7 +328,7 @@ class Races(Explorer, RuleBasedStateMachine):
         if judged is None:
             return
         if judged.faults and self._shared.one_is_enough:
-            raise _Enough(self.found(judged, final=True)) from None
+            raise Enough(self.found(judged, final=True)) from None
         if judged.faults:
             raise self.found(judged, final=current_build_context().is_final) from None
         counts = judged.verdict.counts

@@ -256,6 +256,9 @@ class Explorer:
         free = [label for label in LABELS[: self.most_workers] if label not in used]
         return free[0] if free else None
 
+    def _has_room_for_two(self) -> bool:
+        return sum(label not in self.states for label in LABELS[: self.most_workers]) > 1
+
     def ended(self, teardown: types.FrameType | None) -> Judged | None:
         """Judge an example and count it, in the frame that tears it down.
 

@@ -148,3 +148,15 @@ def kind_of(judged: Judged) -> type[RaceFound]:
     first = judged.faults[0]
     name = f"{first.invariant} {first.title}"
     return _KINDS.setdefault(name, type(name, (RaceFound,), {}))
+
+
+class Enough(BaseException):
+    """Ends a search at its first failure: Hypothesis saves the example, and lets this through.
+
+    Its own way goes on for hundreds of examples, where it sought a target.
+    """
+
+    def __init__(self, found: AssertionError) -> None:
+        #: What is to be raised.
+        self.found: Final = found
+        super().__init__()
