@@ -61,6 +61,11 @@ def shrink(
                 else:
                     at += size
             size //= 2
+        for places in _belonging(middle):
+            fewer = tuple(action for at, action in enumerate(middle) if at not in places)
+            if trials.fails((*fewer, *rest)):
+                middle, changed = fewer, True
+                break  # the others have other places now; they are tried in the next round
         for at, action in enumerate(middle):
             for plainer in _plainer(action):
                 simpler = (*middle[:at], plainer, *middle[at + 1 :])
@@ -71,6 +76,25 @@ def shrink(
     if trials.fails((*named, *rest)):
         middle = named
     return Shrunk(Script((*middle, *rest)), trials.count, trials.spent)
+
+
+def _belonging(actions: Sequence[Action]) -> Iterator[tuple[int, ...]]:
+    """Places of actions of which none can be left out alone.
+
+    A lock that is taken and let go, a worker that is stopped and continued, all that one does.
+    """
+    for first, opening in enumerate(actions):
+        closing: Action | None = None
+        if isinstance(opening, acts.Lock):
+            closing = acts.Unlock()
+        elif isinstance(opening, acts.Stop):
+            closing = acts.Cont(opening.worker)
+        if closing in actions[first:]:
+            yield first, actions.index(closing, first)
+    for label in LABELS:
+        names = [(getattr(one, "worker", ""), getattr(one, "twin", "")) for one in actions]
+        if places := tuple(at for at, named in enumerate(names) if label in named):
+            yield places
 
 
 def _named_in_order(actions: Sequence[Action]) -> tuple[Action, ...]:

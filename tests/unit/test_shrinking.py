@@ -55,6 +55,34 @@ def test_what_does_not_matter_is_left_out_and_workers_are_named_in_order() -> No
     assert not shrunk.ended
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("lock", "unlock"),
+        ("stop A", "cont A"),
+        ("spawn C", "run C"),
+        ("duplicate A as D", "kill D"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("between", ["expire", "spawn B\nexpire\nrun B"])
+def test_what_can_only_be_left_out_together_is(pair: tuple[str, str], between: str) -> None:
+    first, last = pair
+    script = parse_script(
+        f"submit run-1\nspawn A\nuntil A txn:commit\n{first}\n{between}\n{last}\nheal\ndrain"
+    )
+
+    def fails(tried: Script) -> bool:
+        """Neither is possible without the other."""
+        lines = str(tried).splitlines()
+        whole = has(tried, "submit", "spawn A", "until A", *between.splitlines())
+        return whole and (first in lines) == (last in lines)
+
+    small = shrink(script, fails).script
+    assert first not in str(small).splitlines()
+    assert last not in str(small).splitlines()
+
+
 def test_end_that_heals_and_drains_is_kept() -> None:
     small = shrink(parse_script(LONG), lambda script: True).script
     assert str(small) == "heal\ndrain\n"
