@@ -94,11 +94,13 @@ def confirm(play: Play, failed: Judged) -> Parting | None:
     there. Raises `LaneDied`.
     """
     first = play(failed.script)
-    if first.kinds == failed.kinds or (failed.own and first.script != failed.script):
+    # What an example was refused is in its history, and not in its script.
+    own_alone = first.kinds ^ failed.kinds <= first.own | failed.own
+    if own_alone or (failed.own and first.script != failed.script):
         again = play(failed.script)
         return parting(first.history, again.history)
     parted = parting(failed.history, first.history)
-    if parted is None and not first.kinds ^ failed.kinds <= first.own | failed.own:
+    if parted is None:
         why = "its verdict alone differs; that is a fault of the kit"
         return Parting(why, failed.history, first.history)
     return parted

@@ -157,12 +157,15 @@ def test_a_mistake_in_ones_own_findings_is_told_with_its_place(consumer: pytest.
     assert ", line 21)" in said
 
 
+@pytest.mark.parametrize("first", ["pass", "self.perform('submit run-1')"], ids=["", "refused"])
 def test_what_only_a_rule_can_bring_about_is_told_at_once_and_not_shrunk(
-    consumer: pytest.Pytester,
+    consumer: pytest.Pytester, first: str
 ) -> None:
-    said = own(consumer, """
+    """An action that is refused leaves its trace in what happened, and is no part of the script."""
+    said = own(consumer, f"""
     @rule()
     def refuses(self):
+        {first}
         assert "B" not in self.states, "a rule saw B"
     """)  # fmt: skip
     assert "own refuses raised AssertionError: a rule saw B" in said
