@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from .errors import TOLD_IN_WORDS, LeasecheckError
-from .history import History, Passed
+from .history import Acted, History, Passed
 from .judge import judge
 from .sameness import difference
 from .scenario import ALL_INVARIANTS
@@ -94,16 +94,22 @@ def confirm(play: Play, failed: Judged) -> Parting | None:
     there. Raises `LaneDied`.
     """
     first = play(failed.script)
-    # What an example was refused is in its history, and not in its script.
     own_alone = first.kinds ^ failed.kinds <= first.own | failed.own
-    if own_alone or (failed.own and first.script != failed.script):
+    ended_elsewhere = bool(failed.own) and first.script != failed.script
+    if first.kinds == failed.kinds or ended_elsewhere or (own_alone and _was_refused(failed)):
         again = play(failed.script)
         return parting(first.history, again.history)
     parted = parting(failed.history, first.history)
-    if parted is None:
+    if parted is None and not own_alone:
         why = "its verdict alone differs; that is a fault of the kit"
         return Parting(why, failed.history, first.history)
     return parted
+
+
+def _was_refused(judged: Judged) -> bool:
+    """Whether an action was refused: it is in what happened, and not in the script."""
+    acted = sum(isinstance(event, Acted) for event in judged.history.events)
+    return acted > len(judged.script.actions)
 
 
 def parting(one: History, other: History) -> Parting | None:
